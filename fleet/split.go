@@ -45,20 +45,40 @@ func Split(seats []Seat, total, moves int32) Shares {
 }
 
 // SplitSurviving shares out so many replicas, at most most, that total remain without the member that has
-// the largest share. missing is how many fewer remain where most or the members' caps are in the way.
+// the largest share. missing is how many fewer remain where most, the members' caps or the want of a second member
+// are in the way. Then the largest gets no more than the loss of any other one needs: more would help nobody.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	s := newSplit(seats)
+	only := s.only()
+	s.survive(total, most, only)
+	missing = int32(max(0, int64(total)-s.surviving(-1)))
+	if missing > 0 && only < 0 {
+		for i := range s.shares {
+			if only < 0 || s.shares[i] > s.shares[only] {
+				only = i
+			}
+		}
+		s.survive(total, most, only)
+		missing = int32(max(0, int64(total)-s.surviving(-1)))
+	}
+	s.drain(moves)
+	s.rebalance(moves)
+	return s.result(total), missing
+}
+
+// survive sets the smallest shares of which total remain without the largest one of the others than the given member.
+func (s *split) survive(total, most int32, but int) {
 	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
 	low, high := int64(total), int64(max(total, most))
 	guess, last := s.begin+s.frozen, int64(-1) // most probably again
-	least, suffices := make([]int32, len(seats)), int64(-1)
+	least, suffices := make([]int32, len(s.seats)), int64(-1)
 	for try := 0; low < high; try++ {
 		if try >= mostGuesses { // the last ones were short by little
 			guess = low + min(1<<min(try-mostGuesses, 32), (high-low)/2)
 		}
 		middle := min(max(guess, low), high-1)
 		s.to(int32(middle))
-		has := s.surviving()
+		has := s.surviving(but)
 		if has >= int64(total) {
 			if high = max(low, middle-(has-int64(total))); high == middle {
 				copy(least, s.shares)
@@ -76,10 +96,21 @@ func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, miss
 	default:
 		s.to(int32(low))
 	}
-	missing = int32(max(0, int64(total)-s.surviving()))
-	s.drain(moves)
-	s.rebalance(moves)
-	return s.result(int32(low)), missing
+}
+
+// only is the only member that takes part and is not frozen; -1: there are others, or none.
+func (s *split) only() int {
+	only := -1
+	for i := range s.seats {
+		switch {
+		case s.seats[i].Frozen || s.seats[i].Weight == 0:
+		case only >= 0:
+			return -1
+		default:
+			only = i
+		}
+	}
+	return only
 }
 
 // mostGuesses is how many guesses are made in proportion to what the last one gave; then steps double, up to half the range.
@@ -251,12 +282,13 @@ func (s *split) jump(low, high []int32, sum int64) int64 {
 	return has
 }
 
-// surviving is what remains without the largest share.
-func (s *split) surviving() int64 {
+// surviving is what remains without the largest share of the others than the given member; -1: of all.
+func (s *split) surviving(but int) int64 {
 	sum, largest := int64(0), int32(0)
-	for _, share := range s.shares {
-		sum += int64(share)
-		largest = max(largest, share)
+	for i, share := range s.shares {
+		if sum += int64(share); i != but {
+			largest = max(largest, share)
+		}
 	}
 	return sum - int64(largest)
 }

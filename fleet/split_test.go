@@ -105,11 +105,18 @@ func TestSurviveOneWorkedExamples(t *testing.T) {
 		{"from a drift", weighted([]int32{1, 1, 1}, 12, 0, 0), 12, 1000, []int32{12, 6, 6}, 0},
 		{"the fleet's maximum", weighted([]int32{1, 1, 1}), 12, 15, []int32{5, 5, 5}, 2},
 		{"full", bounded(weighted([]int32{1, 1}), nil, []int32{5, 5}), 6, 1000, []int32{5, 5}, 1},
-		{"one of two alone", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Frozen: true}}, 6, 20, []int32{20, 0}, 6},
+		{"one of two alone", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Frozen: true}}, 6, 20, []int32{6, 0}, 6},
+		{"one alone, the other is drained", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Last: 6}}, 6, 20, []int32{6, 0}, 6},
+		{"one alone, a drained one keeps two", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Last: 6, Keeps: 2}}, 6, 20, []int32{6, 2}, 4},
+		{"one alone grows", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Frozen: true}, {}}, 8, 20, []int32{8, 0, 0}, 8},
+		{"one beside one that is held", []Seat{{Weight: 1, Cap: 20, Last: 6}, {Frozen: true, Last: 6}}, 8, 20, []int32{8, 6}, 2},
+		{"one beside one that is full", bounded(weighted([]int32{1, 1}, 4, 4), nil, []int32{20, 5}), 8, 20, []int32{8, 5}, 3},
+		{"two beside one that is full suffice", bounded(weighted([]int32{1, 1, 1}), nil, []int32{20, 20, 2}), 8, 40, []int32{6, 6, 2}, 0},
+		{"all frozen", []Seat{{Frozen: true, Last: 6}, {Frozen: true, Last: 2}}, 6, 20, []int32{6, 2}, 4},
 	} {
 		got, missing := SplitSurviving(tt.seats, tt.total, tt.most, 0)
-		if !slices.Equal(got.Of, tt.want) || missing != tt.missing {
-			t.Errorf("%s: %v, missing %d, want %v, %d", tt.name, got.Of, missing, tt.want, tt.missing)
+		if !slices.Equal(got.Of, tt.want) || missing != tt.missing || got.Unplaced != 0 {
+			t.Errorf("%s: %v, missing %d, unplaced %d, want %v, %d, 0", tt.name, got.Of, missing, got.Unplaced, tt.want, tt.missing)
 		}
 	}
 }
@@ -380,6 +387,56 @@ func TestSurviveOneIsTheSmallestThatSurvives(t *testing.T) {
 				t.Fatalf("case %d: %v does not survive: %+v", c, got.Of, seats)
 			}
 		}
+	}
+}
+
+// Where the loss of the largest can't be survived, it has no more than that of another one needs; alone it has the
+// plain share.
+func TestNobodyGrowsToSurviveItself(t *testing.T) {
+	r := newRandom(7)
+	alone, short := 0, 0
+	for c := range 5_000 {
+		const most = 200
+		seats, total := r.seats(r.between(2, 6), 30), int32(r.between(1, 40))
+		if only := r.IntN(2 * len(seats)); only < len(seats) { // the others are drained or away
+			for i := range seats {
+				if i == only {
+					seats[i].Weight, seats[i].Frozen, seats[i].Cap = max(1, seats[i].Weight), false, most
+				} else if seats[i].Last = 0; r.chance(50) {
+					seats[i].Weight, seats[i].Keeps = 0, 0
+				} else {
+					seats[i].Frozen = true
+				}
+			}
+		}
+		got, missing := SplitSurviving(seats, total, most, 0)
+		if missing == 0 {
+			continue
+		}
+		if missing == total {
+			alone++
+			if plain := Split(seats, total, 0); !slices.Equal(plain.Of, got.Of) {
+				t.Fatalf("case %d: %v for %d, plainly %v: %+v", c, got.Of, total, plain.Of, seats)
+			}
+			continue
+		}
+		short++
+		largest := slices.Index(got.Of, slices.Max(got.Of))
+		if seats[largest].Frozen || int64(got.Of[largest]) <= int64(max(seats[largest].Floor, seats[largest].Keeps)) || got.Total <= int64(total) {
+			continue
+		}
+		rest, second := got.Total, int32(0)
+		for i, share := range got.Of {
+			if i != largest {
+				second = max(second, share)
+			}
+		}
+		if rest -= int64(second); rest > int64(total) {
+			t.Fatalf("case %d: %v, of which %d remain without the second, for %d: %+v", c, got.Of, rest, total, seats)
+		}
+	}
+	if alone < 500 || short < 100 {
+		t.Errorf("%d cases of one alone, %d of others: too few", alone, short)
 	}
 }
 

@@ -391,7 +391,7 @@ func (r *Record) nominalCount(seats []Seat, all int32) int32 {
 	switch {
 	case all <= 0:
 		return all
-	case r.Decided == 0 || r.Total <= 0:
+	case r.Decided == 0 || r.Total <= 0 || r.Missing >= r.Desired && all != r.Total: // so far none are there for that
 		fresh := make([]Seat, len(seats))
 		for i := range seats {
 			fresh[i] = Seat{Weight: seats[i].Weight, Cap: seats[i].Cap}
@@ -400,7 +400,10 @@ func (r *Record) nominalCount(seats []Seat, all int32) int32 {
 		for _, share := range Split(fresh, all, 0).Of {
 			largest = max(largest, share)
 		}
-		return max(1, all-largest)
+		if all > largest {
+			return all - largest
+		}
+		return all // of one member
 	case all == r.Total:
 		return max(1, min(r.Desired, all))
 	}

@@ -783,6 +783,56 @@ func TestSurviveOneNeverCreeps(t *testing.T) {
 	w.want("c is lost: headroom again", 12, 12, 6)
 }
 
+// One member alone has what the load needs: there is no other one to survive on, and nobody's headroom is load.
+func TestSurviveOneOfOneMemberIsPlain(t *testing.T) {
+	dies := func(w *world) { w.of("b").silent, w.of("b").replicas = true, 0 }
+	returns := func(w *world) { w.of("b").silent, w.of("b").replicas = false, 6 }
+	for _, tt := range []struct {
+		name       string
+		onLost     OnLost
+		away, back func(*world)
+		alone      int32
+	}{
+		{"drained", Hold, func(w *world) { w.spec.Members[1].Weight = 0 }, func(w *world) { w.spec.Members[1].Weight = 1 }, 6},
+		{"lost and shifted", Shift, dies, returns, 6},
+		{"lost and held", Hold, dies, returns, 8}, // the silent six count as idle
+		{"never seen", Hold, nil, returns, 6},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t, utilization(50), 6, 6)
+			w.spec.SurviveOne, w.spec.OnLost, w.spec.Engine.MaxReplicas = true, tt.onLost, 40
+			within := func(_, after []int32) {
+				if after[0] < 6 || after[0] > 12 || after[1] > 12 { // what b has told last counts until it is stale
+					t.Fatalf("%v after %s for a load of 6", after, w.now.Sub(t0))
+				}
+			}
+			if tt.away == nil {
+				dies(w)
+			} else {
+				w.periods(40, 6, within)
+				w.want("both", 6, 6)
+				tt.away(w)
+			}
+			w.periods(60, 6, within)
+			w.want("one", tt.alone, 0)
+			tt.back(w)
+			w.periods(60, 6, within)
+			w.want("both again", 6, 6)
+			if w.record.Desired != 6 || w.record.Missing != 0 {
+				t.Errorf("%d, %d missing, want 6 and 0", w.record.Desired, w.record.Missing)
+			}
+		})
+	}
+	// A fleet of which one member calls begins with what that has, and its count is that.
+	w := newWorld(t, utilization(50), 10, 10)
+	w.spec.SurviveOne, w.of("b").silent = true, true
+	w.periods(20, 20, noCheck) // 10 of these on each
+	w.want("all on target", 10, 10)
+	if d := w.decided[0]; d.Current != 10 || d.Desired != 10 || w.record.Missing != 10 {
+		t.Errorf("%d became %d, %d missing, want 10, 10 and 10", d.Current, d.Desired, w.record.Missing)
+	}
+}
+
 // While all are fresh the shares never add up to more or less than the fleet's bounds.
 func TestSharesStayWithinTheFleetsBounds(t *testing.T) {
 	r := newRandom(9)

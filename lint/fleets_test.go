@@ -67,7 +67,7 @@ func fleetCases() []worldCase {
 		{"fleet-caps-below-maximum", fleetOf(10, 20, onCPU, capped, whole), fleetOf(9, 9, onCPU, capped, whole), "add up to 9"},
 		{"fleet-caps-below-maximum", fleetOf(2, 9, onCPU, strings.Replace(capped, "5}", "5, drained: true}", 1), whole), byShift, "of the 1 members that take part add up to 4"},
 		{"fleet-survives-none", fleetOf(4, 5, onCPU, thirds, "surviveOne: true"), fleetOf(4, 6, onCPU, thirds, "surviveOne: true"), "at most 5 are shared out to 3 members that take part, the largest gets 2"},
-		{"fleet-survives-none", fleetOf(1, 9, onCPU, strings.Replace(capped, "5}", "5, drained: true}", 1), "surviveOne: true"), fleetOf(1, 9, onCPU, capped, "surviveOne: true"), "the largest gets 4"},
+		{"fleet-survives-none", fleetOf(1, 9, onCPU, strings.Replace(capped, "5}", "5, drained: true}", 1), "surviveOne: true"), fleetOf(1, 9, onCPU, capped, "surviveOne: true"), "at most 1 are shared out to 1 members that take part, the largest gets 1"},
 		{"fleet-stale-soon", fleetOf(3, 40, onCPU, thirds, "staleAfter: 29s"), fleetOf(3, 40, onCPU, thirds, "staleAfter: 30s"), "29s < 2 × the period of 15s"},
 		{"fleet-shifts-at-once", fleetOf(3, 40, onCPU, thirds, "{onLost: SHIFT, staleAfter: 400s}"), byShift, "lostAfter 6m40s = staleAfter"},
 		{"fleet-shifts-at-once", fleetOf(3, 40, onCPU, thirds, "{onLost: SHIFT, staleAfter: 40s, lostAfter: 40s}"), fleetOf(3, 40, onCPU, thirds, "{staleAfter: 40s, lostAfter: 40s}"), "lostAfter 40s = staleAfter"},

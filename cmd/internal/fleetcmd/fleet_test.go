@@ -265,6 +265,20 @@ all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no c
 	}
 }
 
+// Of a fleet of which one member has all there is no largest one to do without.
+func TestAFleetOfOneMemberSaysThatNothingIsAdded(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	s.fleet = &setpointv1.Fleet{
+		Name: web, DesiredReplicas: 3, ShareTotal: 3, MissingReplicas: 3, MinReplicas: 2, MaxReplicas: 20, DecisionTime: timestamppb.Now(),
+		MemberCounts: &setpointv1.FleetMemberCounts{Fresh: 2, Drained: 1}, Spec: &setpointv1.FleetSpec{SurviveOne: true},
+	}
+	got := run("show", "all/shop/web")
+	if text := strings.Join(strings.Fields(got.Stdout), " "); !strings.Contains(text, "add up to 3; one member has them all: no other one would remain, so nothing is added for its loss Members") {
+		t.Errorf("got\n%s%s", got.Stdout, got.Stderr)
+	}
+}
+
 // What is shown has the width of a terminal, and no text of others reaches a terminal as it is.
 func TestAFleetIsShown(t *testing.T) {
 	t.Parallel()

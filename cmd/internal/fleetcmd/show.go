@@ -116,7 +116,10 @@ func replicas(f *setpointv1.Fleet, now time.Time) string {
 	if n := f.GetUnplacedReplicas(); n > 0 {
 		text += fmt.Sprintf("; %d more that no member can take", n)
 	}
-	if n := f.GetMissingReplicas(); n > 0 {
+	switch n := f.GetMissingReplicas(); {
+	case n > 0 && n >= f.GetDesiredReplicas():
+		text += "; one member has them all: no other one would remain, so nothing is added for its loss"
+	case n > 0:
 		text += fmt.Sprintf("; without the largest member %d would be missing", n)
 	}
 	return text
