@@ -99,32 +99,12 @@ func (g *Guard) AuthorizeCalls(ctx context.Context, req any, info *grpc.UnarySer
 	return handler(ctx, req)
 }
 
-// LimitCalls charges every call, except for batches, by what it may cost.
+// LimitCalls charges every call except batches with a weight of one.
 func (g *Guard) LimitCalls(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	if info.FullMethod != setpointv1.RecommendationService_BatchRecommend_FullMethodName {
-		if err := Charge(ctx, weightOf(req)); err != nil {
+		if err := Charge(ctx, 1); err != nil {
 			return nil, err
 		}
 	}
 	return handler(ctx, req)
-}
-
-const (
-	// listedForOne is how many entries of a list cost about what one decision does.
-	listedForOne = 10
-	// usualPage and largestPage are those of most lists.
-	usualPage, largestPage = 100, 1000
-)
-
-// weightOf is 1, and for a page of a list a part of what it may have.
-func weightOf(req any) int {
-	list, ok := req.(interface{ GetPageSize() int32 })
-	if !ok {
-		return 1
-	}
-	size := int(list.GetPageSize())
-	if size <= 0 {
-		size = usualPage
-	}
-	return max(1, min(size, largestPage)/listedForOne)
 }

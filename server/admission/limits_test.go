@@ -12,10 +12,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -131,27 +129,6 @@ func TestSpecsWithTooManyMetricsAreRefused(t *testing.T) {
 	_, err = s.Recommendations.Recommend(t.Context(), servertest.WebRequest(t, two, func(r *setpointv1.RecommendRequest) { r.Explain = true }))
 	overLimit(t, servertest.RPCProblem(err), "maxMetrics", "1")
 	s.Recommend(t, servertest.WebRequest(t))
-}
-
-// A page of a list counts by its size, however few entries it has.
-func TestPagesOfListsAreCharged(t *testing.T) {
-	for size, calls := range map[int32]int{0: 5, 1: 50, 9: 50, 100: 5, 250: 2, 500: 1, 1000: 1} {
-		s := servertest.Start(t, func(su *servertest.Setup) { su.Options.Limits.Identity = limit.Limits{Rate: 1e-6, Burst: 50} })
-		done := 0
-		for {
-			_, err := s.Targets.ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", PageSize: size})
-			if err != nil {
-				if status.Code(err) != codes.ResourceExhausted {
-					t.Error(err)
-				}
-				break
-			}
-			done++
-		}
-		if done != calls {
-			t.Errorf("pages of %d: %d of them, want %d", size, done, calls)
-		}
-	}
 }
 
 func TestBatchesOverTheLimitAreRefusedAsAWhole(t *testing.T) {

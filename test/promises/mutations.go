@@ -15,8 +15,6 @@ var Mutations = []Mutation{
 		"case ofAuthor.count+1 > share.count:", "case false:"},
 	{"more clusters than an instance keeps overrides of", "TestABatchOfMoreClustersThanAreCached", "server/decision/job.go",
 		"if !known { // perhaps others", "if false { // perhaps others"},
-	{"a page of a list counts as a tenth", "TestPagesOfListsAreCharged", "server/admission/limited.go",
-		"Charge(ctx, weightOf(req))", "Charge(ctx, 1)"},
 	{"changes of overrides by one caller", "TestManyChangesStarveNobody", "server/overrides/queue.go",
 		"if q.waiting[caller] == nil {", "if caller = \"\"; q.waiting[caller] == nil {"},
 	{"changes of overrides by one caller", "TestFullQueue", "server/overrides/queue.go",
