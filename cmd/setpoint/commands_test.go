@@ -51,6 +51,12 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"get without a target", "", []string{"targets", "get"}, "an argument is missing; usage: setpoint targets get TARGET"},
 		{"tolerance that is none", "", []string{"serve", "--tolerance", "much"}, `--tolerance: "much": must be a decimal number or a quantity`},
 		{"limits that are none", "", []string{"serve", "--max-pods", "0", "--max-batch", "-1"}, "--max-pods: 0 is not above 0"},
+		{"flags that exclude each other", "", []string{"targets", "export", demoTarget, "--since=1h", "--from=2026-01-02T15:04:05Z"}, "setpoint: --from and --since exclude each other; see setpoint targets export --help\n"},
+		{"flags of replay that exclude each other", "", []string{"replay", recordings, "--no-compare", "--strict"}, "setpoint: --no-compare and --strict exclude each other; see"},
+		{"help of a command that there is not", "", []string{"help", "bogus"}, `unknown command "bogus"; see setpoint --help`},
+		{"help of a command that a command has not", "", []string{"help", "targets", "bogus"}, `unknown command "targets bogus"; see setpoint --help`},
+		{"a token's file that is not there", "", []string{"targets", "list", "--token-file=nowhere"}, "setpoint: --token-file: stat nowhere: no such file"},
+		{"a CA's file that is not there", "", []string{"targets", "list", "--tls-ca-file=nowhere"}, "setpoint: open nowhere: no such file"},
 		{"address that is none", "", []string{"recommend", "-f", demoRequest, "--server", "\x7f"}, "invalid control character"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -59,10 +65,21 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 				tt.args = append(tt.args, "--server", clitest.StartServer(t))
 			}
 			got := run(t, tt.stdin, tt.args...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "setpoint: setpoint: ") {
 				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant 2 and %q", got.Code, got.Stderr, got.Stdout, tt.want)
 			}
 		})
+	}
+}
+
+// Help of a command that there is stays what it was.
+func TestHelpOfACommand(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"help"}, {"help", "targets"}, {"help", "targets", "export"}} {
+		got, plain := run(t, "", args...), run(t, "", append(args[1:len(args):len(args)], "--help")...)
+		if got.Code != 0 || got.Stdout != plain.Stdout || got.Stdout == "" {
+			t.Errorf("%v: exit code %d\n%s%s\nwant\n%s", args, got.Code, got.Stdout, got.Stderr, plain.Stdout)
+		}
 	}
 }
 

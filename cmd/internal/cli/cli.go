@@ -60,8 +60,49 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	for _, cmd := range append(root.Commands(), root) {
 		cmd.Args = UsageArgs(cmd.Args)
 	}
+	strict(root)
+	root.InitDefaultHelpCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "help" {
+			cmd.Long = "Show the help of the command that the arguments name." // cobra's has the program's name before CalledAs
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if of, rest, err := root.Find(args); err != nil || len(rest) > 0 && of.HasAvailableSubCommands() {
+					return BadInput(fmt.Errorf("unknown command %q; see %s --help", strings.Join(args, " "), root.CommandPath()))
+				}
+				return nil
+			}
+		}
+	}
 	return root
 }
+
+// strict has flags that exclude each other be the user's error, in words, in all commands. Cobra looks at them later,
+// and finds nothing then.
+func strict(cmd *cobra.Command) {
+	for _, below := range cmd.Commands() {
+		strict(below)
+	}
+	args := cmd.Args
+	cmd.Args = func(cmd *cobra.Command, given []string) error {
+		if args != nil {
+			if err := args(cmd, given); err != nil {
+				return err
+			}
+		}
+		err := cmd.ValidateFlagGroups()
+		if err == nil {
+			return nil
+		}
+		text := err.Error()
+		if set := excluding.FindStringSubmatch(text); set != nil {
+			text = "--" + strings.Join(strings.Fields(set[1]), " and --") + " exclude each other"
+		}
+		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
+	}
+}
+
+// excluding finds the flags in cobra's error about those that exclude each other.
+var excluding = regexp.MustCompile(`none of the others can be; \[(.*)\] were all set$`)
 
 // usage is cobra's, with the flags in their groups.
 func usage(plain func(*cobra.Command) error) func(*cobra.Command) error {
@@ -191,7 +232,7 @@ func Failure(err error) string {
 	if err == nil || errors.Is(err, ErrQuiet) {
 		return ""
 	}
-	return "setpoint: " + describe(err)
+	return "setpoint: " + strings.TrimPrefix(describe(err), "setpoint: ")
 }
 
 // describe prints an error for a person: of a status all violations, a line each.
@@ -210,11 +251,23 @@ func describe(err error) string {
 		}
 	}
 	text := s.Message()
+	var call interface {
+		error
+		GRPCStatus() *status.Status
+	}
+	if errors.As(err, &call) { // what wraps it has its code in its text
+		text = strings.Replace(err.Error(), call.Error(), call.GRPCStatus().Message(), 1)
+	}
 	if reason := unreached.FindStringSubmatch(text); reason != nil && s.Code() == codes.Unavailable {
 		text = "the server can't be reached: " + reason[1]
+	} else if text == noAddress {
+		text = "the server can't be reached: the name or the port of --server can't be looked up, or has no address"
 	}
 	return text + " (" + s.Code().String() + ")"
 }
+
+// noAddress is what gRPC says of a name of which it found nothing.
+const noAddress = "no children to pick from"
 
 // unreached is how gRPC wraps the reason why it has no connection.
 var unreached = regexp.MustCompile(`^connection error: desc = "transport: (?:Error while dialing: )?(.*)"$`)

@@ -3,6 +3,8 @@
 package connection
 
 import (
+	"context"
+	"fmt"
 	"os"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // lookUp is the minimum time between two lookups of a server's name. gRPC repeats the lookup
@@ -82,7 +85,7 @@ func (s *Settings) hasTLS() bool { return s.CAFile != "" || s.CertFile != "" || 
 
 // Open returns a client with that user agent; it sends nothing before the first call.
 func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client, error) {
-	options := append([]setpoint.Option{setpoint.WithUserAgent(name + "/" + cli.Version())}, more...)
+	options := []setpoint.Option{setpoint.WithUserAgent(name + "/" + cli.Version())}
 	if s.Insecure {
 		options = append(options, setpoint.WithInsecure())
 	} else if s.hasTLS() {
@@ -93,7 +96,7 @@ func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client,
 	if s.TokenFile != "" {
 		options = append(options, setpoint.WithTokenFile(s.TokenFile))
 	}
-	return setpoint.New(s.Server, options...)
+	return setpoint.New(s.Server, append(options, more...)...)
 }
 
 // Dial returns a client of a command that calls a server once; it sends nothing before the first call. A
@@ -103,6 +106,13 @@ func (s *Settings) Dial(options ...setpoint.Option) (*setpoint.Client, error) {
 	s.Validate(problems.Refuse)
 	if err := problems.Err(); err != nil {
 		return nil, cli.BadInput(err)
+	}
+	if s.TokenFile != "" {
+		file := files.NewSecret(s.TokenFile, nil) // keeps what it has read: a pipe has it once
+		if _, err := file.Get(); err != nil {
+			return nil, cli.BadInput(fmt.Errorf("--token-file: %w", err))
+		}
+		options = append(options, setpoint.WithTokenSource(func(context.Context) (string, error) { return file.Get() }))
 	}
 	client, err := s.Open("setpoint", append(options, setpoint.WithTimeout(0))...)
 	return client, cli.BadInput(err)

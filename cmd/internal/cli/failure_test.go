@@ -1,0 +1,36 @@
+package cli_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+)
+
+// An error is told in words, whatever wraps it, and names the program once.
+func TestErrorsAreToldInWords(t *testing.T) {
+	t.Parallel()
+	call := status.Error(codes.NotFound, "no history for x")
+	for name, tt := range map[string]struct {
+		err  error
+		want string
+		code int
+	}{
+		"none":              {nil, "", 0},
+		"of a call":         {call, "setpoint: no history for x (NotFound)", cli.ExitFailed},
+		"wrapped":           {fmt.Errorf("a.jsonl: %w", call), "setpoint: a.jsonl: no history for x (NotFound)", cli.ExitFailed},
+		"joined":            {errors.Join(call, nil), "setpoint: no history for x (NotFound)", cli.ExitFailed},
+		"joined with more":  {errors.Join(call, errors.New("and closing failed")), "setpoint: no history for x\nand closing failed (NotFound)", cli.ExitFailed},
+		"of the library":    {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
+		"no address":        {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
+		"the user's, twice": {cli.BadInput(cli.BadInput(errors.New("x"))), "setpoint: x", cli.ExitUsage},
+	} {
+		if got, code := cli.Failure(tt.err), cli.ExitCode(tt.err); got != tt.want || code != tt.code {
+			t.Errorf("%s: %q, exit code %d, want %q and %d", name, got, code, tt.want, tt.code)
+		}
+	}
+}
