@@ -184,7 +184,7 @@ func (s *Targets) withoutHistory(ctx context.Context, name string, err error) er
 		return apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND, message, "target", name)
 	}
 	if is, failed := s.fleets.Fleets(ctx, []string{name}); failed == nil && len(is) > 0 {
-		return explained("no history for " + name + ": it is a fleet; GetFleet (GET /v1/" + name + "/fleet) shows its state, ListDecisions its decisions")
+		return explained("no history for " + name + ": it is a fleet; setpoint fleet show " + name + " or GetFleet (GET /v1/" + name + "/fleet) shows its state, ListDecisions its decisions")
 	}
 	if of, failed := s.fleets.Of(ctx, key); failed == nil && of != "" {
 		return explained("no history for " + name + ": a fleet decides for it; ListDecisions has the shares that it was told")

@@ -33,7 +33,7 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 		return nil, err
 	}
 	if _, err := s.targets.Record(ctx, req.GetName()); err != nil {
-		return nil, err
+		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
 	since := s.targets.Options.Clock().Add(-s.targets.Truth.Age()).UnixNano()
 	if start := req.GetStartTime(); start.IsValid() && start.AsTime().After(time.Unix(0, since)) {

@@ -86,6 +86,9 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 			if targets, err = names(cmd.Context(), client, args[0]); err != nil {
 				return err
 			}
+			if len(targets) == 0 {
+				return errors.New("no targets are known in " + args[0] + ", or none that you may read")
+			}
 		}
 		return c.export(cmd, client, targets)
 	})
@@ -133,6 +136,9 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 		if steps += n; n > 0 {
 			recorded++
 		}
+	}
+	if steps == 0 && !(c.begin.IsZero() && c.end.IsZero()) {
+		return errors.New("the service has kept no decisions of this time: without --since, --from and --to it exports all that it has")
 	}
 	if steps == 0 {
 		return errors.New("the service has kept no decisions of this time: targets are recorded if they fit into --recording-total-bytes")

@@ -74,6 +74,45 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 	}
 }
 
+// An export without decisions says why: of a fleet, a namespace and a time there are other reasons.
+func TestAnExportOfNothingSaysWhy(t *testing.T) {
+	t.Parallel()
+	options := server.DefaultOptions()
+	options.Truth.Bytes = 1 << 20
+	address := clitest.StartServerWith(t, options)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	const fleet, member, target = "clusters/all/namespaces/n/targets/web", "clusters/a/namespaces/n/targets/web", "clusters/c/namespaces/n/targets/web"
+	spec := &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10}
+	if _, err := setpointv1.NewTargetServiceClient(conn).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: fleet, TargetSpec: &setpointv1.TargetSpec{
+		Spec: spec, Fleet: &setpointv1.FleetSpec{Members: []*setpointv1.FleetMember{{Target: member}, {Target: "clusters/b/namespaces/n/targets/web"}}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: "web", ApiVersion: "apps/v1"}
+	if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}, Spec: spec}); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{fleet}, "it is a fleet; setpoint fleet show " + fleet},
+		{[]string{member}, "a fleet decides for it"},
+		{[]string{"clusters/c/namespaces/none"}, "no targets are known in clusters/c/namespaces/none, or none that you may read"},
+		{[]string{target, "--to=2001-01-01T00:00:00Z"}, "no decisions of this time: without --since, --from and --to it exports all"},
+		{[]string{"clusters/c/namespaces/n/targets/other", "--file", filepath.Join(t.TempDir(), "x.jsonl.gz")}, "no history for clusters/c/namespaces/n/targets/other: it was never requested"},
+	} {
+		got := run(t, "", append([]string{"targets", "export", "--server", address}, tt.args...)...)
+		if got.Code != 1 || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "rpc error") {
+			t.Errorf("%v: exit code %d, %q, want %q", tt.args, got.Code, got.Stderr, tt.want)
+		}
+	}
+}
+
 // An empty condition is a script's empty variable: nothing is promoted.
 func TestAnEmptyConditionPromotesNothing(t *testing.T) {
 	t.Parallel()
