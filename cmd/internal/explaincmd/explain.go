@@ -253,7 +253,7 @@ func (c *explainCommand) read(cmd *cobra.Command) (*manifest.Dump, error) {
 		}
 	}
 	if files == 0 {
-		return nil, cli.BadInput(errors.New("nothing to explain: give --live, or --hpa and the rest, or --dump; see " + cmd.CommandPath() + " --help"))
+		return nil, cli.BadInput(errors.New("nothing to explain: give KIND/NAME, such as hpa/web, or --live, or --hpa and the rest, or --dump; see " + cmd.CommandPath() + " --help"))
 	}
 	return dump, errors.Join(problems...)
 }

@@ -43,7 +43,7 @@ func New() *cobra.Command {
 	c := &command{output: cli.NewOutputFlag(cli.AsTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "fleet",
-		Short: "Scale several targets as one: create, show, drain and delete fleets",
+		Short: "Scale several targets as one: create, list, show, drain, promote and delete fleets",
 		Long: "Scale several targets, such as a workload that runs in several clusters, as one: their sum has a spec, and each\n" +
 			"member gets a share of the count. A fleet is a stored spec with members; the agents of the members name it.\n" +
 			"FLEET is " + named + ".",

@@ -32,9 +32,9 @@ func newSpecs() *cobra.Command {
 	c := &specsCommand{targetsCommand: targetsCommand{output: cli.NewOutputFlag(cli.AsTable, cli.AsJSON, cli.AsYAML)}}
 	cmd := &cobra.Command{
 		Use:   "specs",
-		Short: "Store, show and delete the specs of targets",
-		Long: `Store, show and delete the specs of targets. With a stored spec, callers can get a recommendation for a
-target without sending a spec or metrics (GetRecommendation, KEDA and others).`,
+		Short: "Store, show, poll, promote and delete the specs of targets",
+		Long: `Store, show, poll, promote and delete the specs of targets. With a stored spec, callers can get a recommendation for a
+target without sending a spec or metrics (GetRecommendation, KEDA and others). ` + targetForms,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -92,6 +92,7 @@ as a shadow. The former spec becomes the shadow of that name: the same command t
 		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:  c.get,
 	})
+	takeShort(cmd)
 	return cmd
 }
 

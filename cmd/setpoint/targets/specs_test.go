@@ -58,6 +58,29 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
+// All commands that take TARGET take its short name, and the error of one names the whole.
+func TestSpecsTakeShortNames(t *testing.T) {
+	t.Parallel()
+	address, short := clitest.StartServer(t), shortOf(demoTarget)
+	for _, tt := range []struct {
+		stdin string
+		args  []string
+		code  int
+		want  string
+	}{
+		{queueAutoscaler, []string{"set", short, "-f", "-"}, 0, demoTarget},
+		{"", []string{"get", short}, 0, demoTarget},
+		{"", []string{"poll", short, "--current-replicas=4"}, cli.ExitFailed, "FailedGetExternalMetric"},
+		{"", []string{"promote", short, "next"}, cli.ExitFailed, "shadow next of " + demoTarget},
+		{"", []string{"delete", short}, 0, "spec of " + demoTarget + " deleted"},
+	} {
+		got := run(t, tt.stdin, append(append([]string{"specs"}, tt.args...), "--server", address)...)
+		if got.Code != tt.code || !strings.Contains(got.Stdout+got.Stderr, tt.want) {
+			t.Errorf("%v: exit code %d\n%s%s\nwant %d, %q", tt.args, got.Code, got.Stdout, got.Stderr, tt.code, tt.want)
+		}
+	}
+}
+
 // What stages did is shown wherever their decision is: no arithmetic is known of it afterwards.
 func TestStagesOfAStoredSpecAreShown(t *testing.T) {
 	t.Parallel()

@@ -37,11 +37,10 @@ func newTargets() *cobra.Command {
 	c := &targetsCommand{output: cli.NewOutputFlag(cli.AsTable, cli.AsJSON, cli.AsYAML)}
 	cmd := &cobra.Command{
 		Use:   "targets",
-		Short: "List, show, explain, watch and delete the targets of a server",
-		Long: "List, show, explain, watch and delete the targets of a server. TARGET is clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET,\n" +
-			"or CLUSTER/NAMESPACE/TARGET for short.",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		Short: "List, show, explain, watch, export and delete the targets of a server",
+		Long:  "List, show, explain, watch, export and delete the targets of a server. " + targetForms,
+		Args:  cobra.NoArgs,
+		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -67,6 +66,12 @@ func newTargets() *cobra.Command {
 			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 			RunE:  c.delete,
 		})
+	takeShort(cmd)
+	return cmd
+}
+
+// takeShort has the commands below one take targets as CLUSTER/NAMESPACE/TARGET, too.
+func takeShort(cmd *cobra.Command) {
 	for _, sub := range cmd.Commands() {
 		run := sub.RunE
 		sub.RunE = func(cmd *cobra.Command, args []string) error {
@@ -76,8 +81,10 @@ func newTargets() *cobra.Command {
 			return run(cmd, args)
 		}
 	}
-	return cmd
 }
+
+// targetForms says how a target is named.
+const targetForms = "TARGET is clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET,\nor CLUSTER/NAMESPACE/TARGET for short."
 
 // call connects and passes the client to do.
 func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) error {

@@ -84,6 +84,7 @@ func TestInvalidWatchesAreRefused(t *testing.T) {
 		{"an instant that is none", `--since: "yesterday" is neither`, cli.ExitUsage, []string{"--since=yesterday"}},
 		{"a time to come", `--since: "-1h" is neither`, cli.ExitUsage, []string{"--since=-1h"}},
 		{"a parent that is none, without a call", "parent: must be clusters/", cli.ExitUsage, []string{"clusters/x/y", "--server=127.0.0.1:1"}},
+		{"a name alone, as it was given", `(got "foo")`, cli.ExitUsage, []string{"foo", "--server=127.0.0.1:1"}},
 		{"nobody there", "(Unavailable)", cli.ExitFailed, []string{"--server=127.0.0.1:1"}},
 	} {
 		got := run(t, "", append([]string{"targets", "watch", "--server=" + address}, tt.args...)...)
