@@ -1,6 +1,7 @@
 package targets
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -205,7 +206,7 @@ func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse
 // why is the reason of a decision, its error, what stages changed, and what became of its change if it was not applied.
 func why(d *setpointv1.Decision) string {
 	// Never cut: it has until when an override acts, whose it is and why.
-	parts := []string{adjusted.Reason(d.GetReason(), adjusted.Messages(d.GetAdjustments())...), d.GetError()}
+	parts := []string{adjusted.Reason(cmp.Or(d.GetReason(), limitOf(d)), adjusted.Messages(d.GetAdjustments())...), d.GetError()}
 	switch d.GetOutcome() {
 	case "FAILED":
 		for _, condition := range d.GetConditions() {
@@ -217,6 +218,17 @@ func why(d *setpointv1.Decision) string {
 		parts = append(parts, "never reported, and the next call did not have it")
 	}
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
+}
+
+// limitOf is what held or limited a count for which no metric is the reason; empty: nothing did.
+func limitOf(d *setpointv1.Decision) string {
+	for _, c := range d.GetConditions() { // AbleToScale is before ScalingLimited
+		switch stabilized := c.GetReason() == "ScaleDownStabilized" || c.GetReason() == "ScaleUpStabilized"; {
+		case c.GetType() == recommender.AbleToScale && stabilized, c.GetType() == recommender.ScalingLimited && c.GetStatus() == "True":
+			return c.GetMessage()
+		}
+	}
+	return ""
 }
 
 // writeRow writes a row whose columns stand below those before, whatever is still to come.

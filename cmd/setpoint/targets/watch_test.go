@@ -104,6 +104,32 @@ func TestAWatchThatNeverBeganSaysSo(t *testing.T) {
 	}
 }
 
+// A count for which no metric is the reason says what limited it, before what stages say.
+func TestADecisionWithoutAReasonSaysWhatLimitsIt(t *testing.T) {
+	t.Parallel()
+	condition := func(kind, is, reason string) *setpointv1.HorizontalPodAutoscalerCondition {
+		return &setpointv1.HorizontalPodAutoscalerCondition{Type: kind, Status: is, Reason: reason, Message: "says " + reason}
+	}
+	able, held := condition("AbleToScale", "True", "ReadyForNewScale"), condition("AbleToScale", "True", "ScaleDownStabilized")
+	within, limited := condition("ScalingLimited", "False", "DesiredWithinRange"), condition("ScalingLimited", "True", "ScaleUpLimit")
+	schedule := []*setpointv1.Adjustment{{Stage: "BOUNDS", Message: "schedule raises"}}
+	for _, tt := range []struct {
+		name string
+		d    *setpointv1.Decision
+		want string
+	}{
+		{"by a policy", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}}, "says ScaleUpLimit"},
+		{"by a policy, beside a schedule", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}, Adjustments: schedule}, "says ScaleUpLimit; schedule raises"},
+		{"by the window", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{held, limited}}, "says ScaleDownStabilized"},
+		{"a reason is enough", &setpointv1.Decision{Reason: "cpu", Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}}, "cpu"},
+		{"by nothing", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, within}}, ""},
+	} {
+		if got := why(tt.d); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
 // A change is one line, which says what became of it and why.
 func TestAWatchedChangeIsOneLine(t *testing.T) {
 	t.Parallel()
