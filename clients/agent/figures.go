@@ -26,7 +26,7 @@ type Figures struct {
 // FiguresOf are those of an answer and the request that it is to.
 func FiguresOf(answer *setpointv1.RecommendResponse, request *setpointv1.RecommendRequest) Figures {
 	status, spec := answer.GetStatus(), request.GetSpec()
-	return Figures{metricsOf(status, spec), boundsOf(status, spec), AdjustedBy(answer), FleetOf(answer, request.GetFleet())}
+	return Figures{metricsOf(status, spec), boundsOf(status, spec, len(answer.GetAdjustments()) > 0), AdjustedBy(answer), FleetOf(answer, request.GetFleet())}
 }
 
 // AdjustedBy says what stages and overrides changed, for people: the override, which has the last
@@ -80,19 +80,25 @@ func (f Figures) With(reason string) string {
 // Plain rewords what only Kubernetes has.
 func Plain(text string) string { return plain.Replace(text) }
 
-// boundsOf says what besides the metrics has decided a count.
-func boundsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
+// boundsOf says what besides the metrics has decided a count. A bound of the spec that an adjusted count is not at is
+// not it.
+func boundsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec, adjusted bool) []string {
 	var out []string
+	bound := func(name string, n int32) {
+		if !adjusted || s.GetDesiredReplicas() == n {
+			out = append(out, fmt.Sprintf("at its %s of %d", name, n))
+		}
+	}
 	for _, c := range s.GetConditions() {
 		switch c.GetReason() {
 		case "TooManyReplicas":
-			out = append(out, fmt.Sprintf("at its maximum of %d", spec.GetMaxReplicas()))
+			bound("maximum", spec.GetMaxReplicas())
 		case "TooFewReplicas":
 			least := int32(1)
 			if spec.MinReplicas != nil {
 				least = spec.GetMinReplicas()
 			}
-			out = append(out, fmt.Sprintf("at its minimum of %d", least))
+			bound("minimum", least)
 		case "ScaleUpLimit", "ScaleDownLimit":
 			out = append(out, "limited by a policy")
 		case "ScaleUpStabilized", "ScaleDownStabilized":

@@ -36,6 +36,7 @@ type stored struct {
 	reads   int // of fleets
 	meddles int // how many changes of others come before the next ones
 	changes int
+	log     []*setpointv1.Decision
 }
 
 func (s *stored) GetTargetSpec(_ context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
@@ -51,6 +52,12 @@ func (s *stored) GetTargetSpec(_ context.Context, req *setpointv1.GetTargetSpecR
 		s.specs[req.GetName()].Etag += "-other"
 	}
 	return &setpointv1.GetTargetSpecResponse{TargetSpec: found}, nil
+}
+
+func (s *stored) ListDecisions(context.Context, *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return &setpointv1.ListDecisionsResponse{Decisions: s.log}, nil
 }
 
 func (s *stored) SetTargetSpec(_ context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
@@ -276,6 +283,42 @@ func TestAFleetOfOneMemberSaysThatNothingIsAdded(t *testing.T) {
 	got := run("show", "all/shop/web")
 	if text := strings.Join(strings.Fields(got.Stdout), " "); !strings.Contains(text, "add up to 3; one member has them all: no other one would remain, so nothing is added for its loss Members") {
 		t.Errorf("got\n%s%s", got.Stdout, got.Stderr)
+	}
+}
+
+// A count that a schedule or an override has made is not explained by the spec's bounds.
+func TestAFleetSaysWhatStagesAndOverridesMadeOfIt(t *testing.T) {
+	t.Parallel()
+	s, run := start(t)
+	now := time.Now()
+	schedule := &setpointv1.Adjustment{Stage: "BOUNDS", Rule: "schedule/office", Message: `schedule "office" raises minReplicas from 2 to 10`}
+	pin := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "pin", Message: "pinned to 6 by alice"}
+	began := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "begins", Message: "began"}
+	s.specs[web] = &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 20}}
+	for _, tt := range []struct {
+		name    string
+		desired int32
+		at      time.Time
+		all     []*setpointv1.Adjustment
+		want    string
+	}{
+		{"a schedule", 10, now, []*setpointv1.Adjustment{schedule}, `Why schedule "office" raises minReplicas from 2 to 10 ScalingLimited`},
+		{"an override", 6, now, []*setpointv1.Adjustment{began, pin}, "Why pinned to 6 by alice ScalingLimited"},
+		{"neither", 2, now, nil, "Why at its minimum of 2 ScalingLimited"},
+		{"a schedule of another time of day", 2, now, []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2; schedule"},
+		{"the log is behind", 2, now.Add(-15 * time.Second), []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2 ScalingLimited"},
+	} {
+		s.fleet = &setpointv1.Fleet{
+			Name: web, DesiredReplicas: tt.desired, MinReplicas: 2, MaxReplicas: 20, DecisionTime: timestamppb.New(now),
+			Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: tt.desired, Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+				{Type: "ScalingLimited", Status: "True", Reason: "TooFewReplicas", Message: "too few"},
+			}},
+		}
+		s.log = []*setpointv1.Decision{{Time: timestamppb.New(tt.at.Truncate(time.Millisecond)), Adjustments: tt.all}}
+		got := run("show", "all/shop/web")
+		if text := strings.Join(strings.Fields(got.Stdout), " "); !strings.Contains(text, tt.want) {
+			t.Errorf("%s:\n%s%swant %s", tt.name, got.Stdout, got.Stderr, tt.want)
+		}
 	}
 }
 
