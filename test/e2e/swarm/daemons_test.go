@@ -118,6 +118,8 @@ func (s *swarm) stop(t *testing.T) {
 	if t.Failed() {
 		for n := 1; n <= 2; n++ {
 			text, _ := os.ReadFile(filepath.Join(s.daemon(n), "log"))
+			// Docker's own, which a second try may do without; after one of ours there is none.
+			text = bytes.ReplaceAll(text, []byte("panic: "), []byte("panic of dockerd: "))
 			t.Logf("daemon %d:\n%s", n, text[max(0, len(text)-3<<10):])
 		}
 	}
