@@ -46,11 +46,12 @@ func Split(seats []Seat, total, moves int32) Shares {
 
 // SplitSurviving shares out so many replicas, at most most, that total remain without the member that has
 // the largest share. missing is how many fewer remain where most, the members' caps or the want of a second member
-// are in the way. Then the largest gets no more than the loss of any other one needs: more would help nobody.
+// are in the way. Then there are no more than bring that many, and of the largest no more than the loss of any other one
+// needs: more would help nobody.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	s := newSplit(seats)
 	only := s.only()
-	s.survive(total, most, only)
+	s.survive(total, total, most, only)
 	missing = int32(max(0, int64(total)-s.surviving(-1)))
 	if missing > 0 && only < 0 {
 		for i := range s.shares {
@@ -58,16 +59,20 @@ func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, miss
 				only = i
 			}
 		}
-		s.survive(total, most, only)
-		missing = int32(max(0, int64(total)-s.surviving(-1)))
+		s.survive(total-missing, total, most, -1)
+		least := int32(s.sum())
+		if s.survive(total, total, most, only); s.sum() < int64(least) {
+			s.to(least)
+		}
 	}
 	s.drain(moves)
 	s.rebalance(moves)
 	return s.result(total), missing
 }
 
-// survive sets the smallest shares of which total remain without the largest one of the others than the given member.
-func (s *split) survive(total, most int32, but int) {
+// survive sets the smallest shares, of total or more, of which as many as needed remain without the largest one of the
+// others than the given member.
+func (s *split) survive(needed, total, most int32, but int) {
 	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
 	low, high := int64(total), int64(max(total, most))
 	guess, last := s.begin+s.frozen, int64(-1) // most probably again
@@ -79,15 +84,15 @@ func (s *split) survive(total, most int32, but int) {
 		middle := min(max(guess, low), high-1)
 		s.to(int32(middle))
 		has := s.surviving(but)
-		if has >= int64(total) {
-			if high = max(low, middle-(has-int64(total))); high == middle {
+		if has >= int64(needed) {
+			if high = max(low, middle-(has-int64(needed))); high == middle {
 				copy(least, s.shares)
 				suffices = middle
 			}
 		} else {
-			low = min(high, middle+(int64(total)-has))
+			low = min(high, middle+(int64(needed)-has))
 		}
-		guess, last = middle*int64(total)/max(1, has), middle
+		guess, last = middle*int64(needed)/max(1, has), middle
 	}
 	switch low {
 	case last:
@@ -96,6 +101,14 @@ func (s *split) survive(total, most int32, but int) {
 	default:
 		s.to(int32(low))
 	}
+}
+
+// sum is that of the shares.
+func (s *split) sum() (sum int64) {
+	for _, share := range s.shares {
+		sum += int64(share)
+	}
+	return sum
 }
 
 // only is the only member that takes part and is not frozen; -1: there are others, or none.
