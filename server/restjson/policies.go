@@ -28,7 +28,7 @@ func mayHaveEmptyPolicies(data []byte) bool {
 }
 
 // rulesWithout are scaling rules without policies in compact JSON that has all lists, as protojson writes them.
-var rulesWithout = regexp.MustCompile(`("scale(?:Up|Down)":\{(?:"stabilizationWindowSeconds":-?\d+,)?(?:"selectPolicy":"(?:[^"\\]|\\.)*",)?)"policies":\[\](,|\})`)
+var rulesWithout = regexp.MustCompile(`((?:^|"scale(?:Up|Down)":)\{(?:"stabilizationWindowSeconds":-?\d+,)?(?:"selectPolicy":"(?:[^"\\]|\\.)*",)?)"policies":\[\](,|\})`)
 
 // withoutEmptyPolicies leaves out empty lists of policies in scaling rules, which no request may have: so what an answer
 // says of a spec can be sent again.

@@ -35,6 +35,9 @@ func slowPathTakes(fd protoreflect.FieldDescriptor, value string) bool {
 
 // defaultOf returns what the slow path writes for an absent field, "" for nothing.
 func defaultOf(fd protoreflect.FieldDescriptor) string {
+	if fd.IsList() && !takesEmpty(fd) {
+		return ""
+	}
 	var members map[string]json.RawMessage
 	var empty proto.Message = dynamicpb.NewMessage(fd.ContainingMessage())
 	out, err := new(restjson.Marshaler).Marshal(empty)
