@@ -417,7 +417,7 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 				out.beside = append(out.beside, name)
 			}
 		}
-		if !may && (out.unread[name] != nil || !(isChanged && tell) && !bytes.Contains(content, []byte("apiVersion"))) {
+		if !may && (out.unread[name] != nil || (!isChanged || !tell) && !bytes.Contains(content, []byte("apiVersion"))) {
 			continue
 		}
 		kept, loose, beside, notes, err := sifted(content)

@@ -137,7 +137,7 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 			recorded++
 		}
 	}
-	if steps == 0 && !(c.begin.IsZero() && c.end.IsZero()) {
+	if steps == 0 && (!c.begin.IsZero() || !c.end.IsZero()) {
 		return errors.New("the service has kept no decisions of this time: without --since, --from and --to it exports all that it has")
 	}
 	if steps == 0 {
