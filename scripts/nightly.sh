@@ -62,7 +62,7 @@ step e2e-kubernetes 1h make e2e-kubernetes
 step e2e-chart 30m make e2e-chart
 step e2e-keda 30m "${root[@]}" make e2e-keda
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
-step figures-period 2h make figures-period OBJECTS=1000,10000
+step figures-period 1h make figures-period OBJECTS=1000
 step release 2h make release-snapshot
 step packages 30m "${root[@]}" make test-packages
 step reproducible 3h make release-reproducible TARGETS=all

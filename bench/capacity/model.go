@@ -3,10 +3,13 @@
 // calls' ways, whose times and loads show whether the formulas hold.
 //
 //	go run . -scenario '^instances$' -json capacity/measured.json   # measures
-//	go run . capacity capacity/measured.json                                  # computes
+//	go run . capacity capacity/measured.json                       # computes
 package capacity
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // buckets is how many buckets of keys the service has, which can't be divided among masters.
 const buckets = 256
@@ -85,16 +88,11 @@ const mostTogether = 250
 // Share is the greatest share of the buckets that one of that many masters has, when they have
 // equal shares of the slots.
 func Share(masters int) float64 {
-	most := 0
-	var of []int
-	of = make([]int, masters)
+	of := make([]int, masters)
 	for b := range buckets {
 		of[Master(b, masters)]++
 	}
-	for _, n := range of {
-		most = max(most, n)
-	}
-	return float64(most) / buckets
+	return float64(slices.Max(of)) / buckets
 }
 
 // Master is that of a bucket, of as many with equal shares of the slots.

@@ -1,6 +1,7 @@
 package capacity
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 )
@@ -50,15 +51,7 @@ func Play(s Size, c Costs, m Machine, spare, lost int, seed uint64) Played {
 		free[first] = max(free[first], at) + work
 		ways[i] = way{at, free[first]}
 	}
-	slices.SortFunc(ways, func(a, b way) int {
-		switch {
-		case a.sent < b.sent:
-			return -1
-		case a.sent > b.sent:
-			return 1
-		}
-		return 0
-	})
+	slices.SortFunc(ways, func(a, b way) int { return cmp.Compare(a.sent, b.sent) })
 
 	// Masters: one thread each.
 	var masterOf [buckets]int

@@ -14,17 +14,24 @@ import (
 	"github.com/setpoint-dev/setpoint/server"
 )
 
-// An export that fails leaves the file of an earlier one as it is, and one that is whole replaces it.
-func TestAnExportReplacesAFileWhole(t *testing.T) {
-	t.Parallel()
+// startRecording starts a service that keeps what it is asked.
+func startRecording(t *testing.T) (address string, conn *grpc.ClientConn) {
+	t.Helper()
 	options := server.DefaultOptions()
 	options.Truth.Bytes = 1 << 20
-	address := clitest.StartServerWith(t, options)
+	address = clitest.StartServerWith(t, options)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = conn.Close() }()
+	t.Cleanup(func() { _ = conn.Close() })
+	return address, conn
+}
+
+// An export that fails leaves the file of an earlier one as it is, and one that is whole replaces it.
+func TestAnExportReplacesAFileWhole(t *testing.T) {
+	t.Parallel()
+	address, conn := startRecording(t)
 	const target = "clusters/c/namespaces/n/targets/web"
 	if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
 		Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3},
@@ -77,14 +84,7 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 // An export without decisions says why: of a fleet, a namespace and a time there are other reasons.
 func TestAnExportOfNothingSaysWhy(t *testing.T) {
 	t.Parallel()
-	options := server.DefaultOptions()
-	options.Truth.Bytes = 1 << 20
-	address := clitest.StartServerWith(t, options)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	address, conn := startRecording(t)
 	const fleet, member, target = "clusters/all/namespaces/n/targets/web", "clusters/a/namespaces/n/targets/web", "clusters/c/namespaces/n/targets/web"
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10}
 	if _, err := setpointv1.NewTargetServiceClient(conn).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: fleet, TargetSpec: &setpointv1.TargetSpec{
