@@ -254,13 +254,14 @@ func FleetCounts(c fleet.Counts) *setpointv1.FleetMemberCounts {
 }
 
 // FleetState converts the state of a fleet at an instant.
-func FleetState(name string, stored *setpointv1.TargetSpec, spec *fleet.Spec, r *fleet.Record, status *recommender.Status, now time.Time) *setpointv1.Fleet {
+func FleetState(name string, stored *setpointv1.TargetSpec, spec *fleet.Spec, r *fleet.Record, status *recommender.Status, adjusted *recommender.Adjusted, now time.Time) *setpointv1.Fleet {
 	states, members := spec.States(r, now)
 	out := &setpointv1.Fleet{
 		Name: name, DesiredReplicas: r.Desired, ShareTotal: r.Total, UnplacedReplicas: r.Unplaced, MissingReplicas: r.Missing,
 		DecisionTime: nanoseconds(r.Decided), Status: Status(status), MemberCounts: FleetCounts(spec.Count(states)),
 		Spec: completed(stored.GetFleet(), spec), MinReplicas: spec.Engine.MinReplicas, MaxReplicas: spec.Engine.MaxReplicas,
 	}
+	out.Adjustments, out.PlainDesiredReplicas = Adjusted(adjusted)
 	for i, m := range out.GetStatus().GetCurrentMetrics() {
 		if m.GetType() == "" && i < len(spec.Engine.Metrics) { // what could not be computed keeps its name
 			of := &spec.Engine.Metrics[i]

@@ -303,7 +303,7 @@ func (f *Fleets) Fleet(ctx context.Context, of store.Key) (*setpointv1.Fleet, er
 	case k.spec.problem != nil:
 		return nil, fmt.Errorf("%w: %w", store.ErrUnreadable, k.spec.problem)
 	}
-	out := conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, f.now())
+	out := conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, k.state.decisions.Adjusted, f.now())
 	f.tellAlone(ctx, k.spec, out.GetMembers())
 	return out, nil
 }

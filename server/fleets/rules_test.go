@@ -550,15 +550,15 @@ func TestBoundsOverridesAndStages(t *testing.T) {
 	if got := s.call(t, member(east, 6, 60)).GetFleet().GetDesiredReplicas(); got != 20 {
 		t.Errorf("with a schedule of 20: %d", got)
 	}
-	// Who shows the fleet has what changed its count from its log.
+	// Who reads the fleet has what changed its count, as its log has it.
 	shown, err := setpointv1.NewFleetServiceClient(s.Conn).GetFleet(t.Context(), &setpointv1.GetFleetRequest{Name: fleetName})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if last := s.Decisions(t, fleetName)[0]; !last.GetTime().AsTime().Equal(shown.GetFleet().GetDecisionTime().AsTime()) || shown.GetFleet().GetStatus().GetDesiredReplicas() != 20 ||
-		!slices.ContainsFunc(last.GetAdjustments(), func(a *setpointv1.Adjustment) bool {
-			return strings.Contains(a.GetMessage(), `"always" raises minReplicas`)
-		}) {
+	last, told := s.Decisions(t, fleetName)[0], shown.GetFleet().GetAdjustments()
+	if !last.GetTime().AsTime().Equal(shown.GetFleet().GetDecisionTime().AsTime()) || shown.GetFleet().GetStatus().GetDesiredReplicas() != 20 ||
+		len(told) != 1 || !strings.Contains(told[0].GetMessage(), `"always" raises minReplicas`) || shown.GetFleet().PlainDesiredReplicas == nil || //nolint:protogetter // absent is not 0
+		shown.GetFleet().GetPlainDesiredReplicas() != last.GetPlainDesiredReplicas() || !slices.ContainsFunc(last.GetAdjustments(), func(a *setpointv1.Adjustment) bool { return proto.Equal(a, told[0]) }) {
 		t.Errorf("the log of the fleet with a schedule: %v, beside %v", last, shown)
 	}
 	if off := s.call(t, member(west, 0, 60)); off.GetDesiredReplicas() != 0 || condition(off, "ScalingActive").GetReason() != "ScalingDisabled" {

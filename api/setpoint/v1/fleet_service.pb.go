@@ -456,8 +456,12 @@ type Fleet struct {
 	// "GLOBAL" one, members read values of which one is more than twice another; of a "PER_MEMBER" one, all
 	// members read the same, with three digits or more before any zeros at its end: shorter numbers are equal by chance.
 	Contradictions []string `protobuf:"bytes,13,rep,name=contradictions,proto3" json:"contradictions,omitempty"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	// What stages of the spec and overrides of the fleet's name changed of the last decision, as in RecommendResponse.
+	Adjustments []*Adjustment `protobuf:"bytes,14,rep,name=adjustments,proto3" json:"adjustments,omitempty"`
+	// As in RecommendResponse.
+	PlainDesiredReplicas *int32 `protobuf:"varint,15,opt,name=plain_desired_replicas,json=plainDesiredReplicas,proto3,oneof" json:"plain_desired_replicas,omitempty"`
+	unknownFields        protoimpl.UnknownFields
+	sizeCache            protoimpl.SizeCache
 }
 
 func (x *Fleet) Reset() {
@@ -579,6 +583,20 @@ func (x *Fleet) GetContradictions() []string {
 		return x.Contradictions
 	}
 	return nil
+}
+
+func (x *Fleet) GetAdjustments() []*Adjustment {
+	if x != nil {
+		return x.Adjustments
+	}
+	return nil
+}
+
+func (x *Fleet) GetPlainDesiredReplicas() int32 {
+	if x != nil && x.PlainDesiredReplicas != nil {
+		return *x.PlainDesiredReplicas
+	}
+	return 0
 }
 
 // What is known of a member.
@@ -828,7 +846,7 @@ var File_setpoint_v1_fleet_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\n" +
-	"\x1fsetpoint/v1/fleet_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\"\xde\x03\n" +
+	"\x1fsetpoint/v1/fleet_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x18setpoint/v1/stages.proto\"\xde\x03\n" +
 	"\tFleetSpec\x12>\n" +
 	"\amembers\x18\x01 \x03(\v2\x18.setpoint.v1.FleetMemberB\n" +
 	"\xbaH\a\x92\x01\x04\b\x02\x10@R\amembers\x12K\n" +
@@ -874,7 +892,7 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	"\treturning\x18\x03 \x01(\x05R\treturning\x12\x14\n" +
 	"\x05stale\x18\x04 \x01(\x05R\x05stale\x12\x12\n" +
 	"\x04lost\x18\x05 \x01(\x05R\x04lost\x12\x18\n" +
-	"\adrained\x18\x06 \x01(\x05R\adrained\"\xdd\x04\n" +
+	"\adrained\x18\x06 \x01(\x05R\adrained\"\xee\x05\n" +
 	"\x05Fleet\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12)\n" +
 	"\x10desired_replicas\x18\x02 \x01(\x05R\x0fdesiredReplicas\x12\x1f\n" +
@@ -890,7 +908,10 @@ const file_setpoint_v1_fleet_service_proto_rawDesc = "" +
 	" \x01(\v2\x16.setpoint.v1.FleetSpecR\x04spec\x12!\n" +
 	"\fmin_replicas\x18\v \x01(\x05R\vminReplicas\x12!\n" +
 	"\fmax_replicas\x18\f \x01(\x05R\vmaxReplicas\x12&\n" +
-	"\x0econtradictions\x18\r \x03(\tR\x0econtradictions\"\xa6\x04\n" +
+	"\x0econtradictions\x18\r \x03(\tR\x0econtradictions\x129\n" +
+	"\vadjustments\x18\x0e \x03(\v2\x17.setpoint.v1.AdjustmentR\vadjustments\x129\n" +
+	"\x16plain_desired_replicas\x18\x0f \x01(\x05H\x00R\x14plainDesiredReplicas\x88\x01\x01B\x19\n" +
+	"\x17_plain_desired_replicas\"\xa6\x04\n" +
 	"\x11FleetMemberStatus\x12\x16\n" +
 	"\x06target\x18\x01 \x01(\tR\x06target\x12\x14\n" +
 	"\x05state\x18\x02 \x01(\tR\x05state\x12\x18\n" +
@@ -946,6 +967,7 @@ var file_setpoint_v1_fleet_service_proto_goTypes = []any{
 	(*durationpb.Duration)(nil),           // 9: google.protobuf.Duration
 	(*timestamppb.Timestamp)(nil),         // 10: google.protobuf.Timestamp
 	(*HorizontalPodAutoscalerStatus)(nil), // 11: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*Adjustment)(nil),                    // 12: setpoint.v1.Adjustment
 }
 var file_setpoint_v1_fleet_service_proto_depIdxs = []int32{
 	1,  // 0: setpoint.v1.FleetSpec.members:type_name -> setpoint.v1.FleetMember
@@ -959,15 +981,16 @@ var file_setpoint_v1_fleet_service_proto_depIdxs = []int32{
 	11, // 8: setpoint.v1.Fleet.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
 	3,  // 9: setpoint.v1.Fleet.member_counts:type_name -> setpoint.v1.FleetMemberCounts
 	0,  // 10: setpoint.v1.Fleet.spec:type_name -> setpoint.v1.FleetSpec
-	10, // 11: setpoint.v1.FleetMemberStatus.last_call_time:type_name -> google.protobuf.Timestamp
-	4,  // 12: setpoint.v1.GetFleetResponse.fleet:type_name -> setpoint.v1.Fleet
-	6,  // 13: setpoint.v1.FleetService.GetFleet:input_type -> setpoint.v1.GetFleetRequest
-	7,  // 14: setpoint.v1.FleetService.GetFleet:output_type -> setpoint.v1.GetFleetResponse
-	14, // [14:15] is the sub-list for method output_type
-	13, // [13:14] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	12, // 11: setpoint.v1.Fleet.adjustments:type_name -> setpoint.v1.Adjustment
+	10, // 12: setpoint.v1.FleetMemberStatus.last_call_time:type_name -> google.protobuf.Timestamp
+	4,  // 13: setpoint.v1.GetFleetResponse.fleet:type_name -> setpoint.v1.Fleet
+	6,  // 14: setpoint.v1.FleetService.GetFleet:input_type -> setpoint.v1.GetFleetRequest
+	7,  // 15: setpoint.v1.FleetService.GetFleet:output_type -> setpoint.v1.GetFleetResponse
+	15, // [15:16] is the sub-list for method output_type
+	14, // [14:15] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_fleet_service_proto_init() }
@@ -976,7 +999,9 @@ func file_setpoint_v1_fleet_service_proto_init() {
 		return
 	}
 	file_setpoint_v1_autoscaling_proto_init()
+	file_setpoint_v1_stages_proto_init()
 	file_setpoint_v1_fleet_service_proto_msgTypes[1].OneofWrappers = []any{}
+	file_setpoint_v1_fleet_service_proto_msgTypes[4].OneofWrappers = []any{}
 	file_setpoint_v1_fleet_service_proto_msgTypes[5].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{

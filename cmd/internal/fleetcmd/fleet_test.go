@@ -36,7 +36,6 @@ type stored struct {
 	reads   int // of fleets
 	meddles int // how many changes of others come before the next ones
 	changes int
-	log     []*setpointv1.Decision
 }
 
 func (s *stored) GetTargetSpec(_ context.Context, req *setpointv1.GetTargetSpecRequest) (*setpointv1.GetTargetSpecResponse, error) {
@@ -52,12 +51,6 @@ func (s *stored) GetTargetSpec(_ context.Context, req *setpointv1.GetTargetSpecR
 		s.specs[req.GetName()].Etag += "-other"
 	}
 	return &setpointv1.GetTargetSpecResponse{TargetSpec: found}, nil
-}
-
-func (s *stored) ListDecisions(context.Context, *setpointv1.ListDecisionsRequest) (*setpointv1.ListDecisionsResponse, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return &setpointv1.ListDecisionsResponse{Decisions: s.log}, nil
 }
 
 func (s *stored) SetTargetSpec(_ context.Context, req *setpointv1.SetTargetSpecRequest) (*setpointv1.SetTargetSpecResponse, error) {
@@ -293,31 +286,30 @@ func TestAFleetSaysWhatStagesAndOverridesMadeOfIt(t *testing.T) {
 	now := time.Now()
 	schedule := &setpointv1.Adjustment{Stage: "BOUNDS", Rule: "schedule/office", Message: `schedule "office" raises minReplicas from 2 to 10`}
 	pin := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "pin", Message: "pinned to 6 by alice"}
-	began := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "begins", Message: "began"}
 	s.specs[web] = &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 20}}
 	for _, tt := range []struct {
 		name    string
 		desired int32
-		at      time.Time
 		all     []*setpointv1.Adjustment
 		want    string
 	}{
-		{"a schedule", 10, now, []*setpointv1.Adjustment{schedule}, `Why schedule "office" raises minReplicas from 2 to 10 ScalingLimited`},
-		{"an override", 6, now, []*setpointv1.Adjustment{began, pin}, "Why pinned to 6 by alice ScalingLimited"},
-		{"neither", 2, now, nil, "Why at its minimum of 2 ScalingLimited"},
-		{"a schedule of another time of day", 2, now, []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2; schedule"},
-		{"the log is behind", 2, now.Add(-15 * time.Second), []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2 ScalingLimited"},
+		{"a schedule", 10, []*setpointv1.Adjustment{schedule}, `Why schedule "office" raises minReplicas from 2 to 10 ScalingLimited`},
+		{"an override", 6, []*setpointv1.Adjustment{pin}, "Why pinned to 6 by alice ScalingLimited"},
+		{"neither", 2, nil, "Why at its minimum of 2 ScalingLimited"},
+		{"a schedule of another time of day", 2, []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2; schedule"},
 	} {
 		s.fleet = &setpointv1.Fleet{
-			Name: web, DesiredReplicas: tt.desired, MinReplicas: 2, MaxReplicas: 20, DecisionTime: timestamppb.New(now),
+			Name: web, DesiredReplicas: tt.desired, MinReplicas: 2, MaxReplicas: 20, DecisionTime: timestamppb.New(now), Adjustments: tt.all,
 			Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: tt.desired, Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
 				{Type: "ScalingLimited", Status: "True", Reason: "TooFewReplicas", Message: "too few"},
 			}},
 		}
-		s.log = []*setpointv1.Decision{{Time: timestamppb.New(tt.at.Truncate(time.Millisecond)), Adjustments: tt.all}}
 		got := run("show", "all/shop/web")
 		if text := strings.Join(strings.Fields(got.Stdout), " "); !strings.Contains(text, tt.want) {
 			t.Errorf("%s:\n%s%swant %s", tt.name, got.Stdout, got.Stderr, tt.want)
+		}
+		if got := run("show", "all/shop/web", "-o", "json"); len(tt.all) > 0 && !strings.Contains(got.Stdout, tt.all[0].GetRule()) {
+			t.Errorf("%s, for scripts:\n%s%swant %s", tt.name, got.Stdout, got.Stderr, tt.all[0].GetRule())
 		}
 	}
 }

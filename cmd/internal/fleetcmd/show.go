@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -40,31 +39,19 @@ func (c *command) show(cmd *cobra.Command, args []string) error {
 		}
 		// The targets of its metrics; without them their values are shown alone.
 		stored, _ := setpointv1.NewTargetServiceClient(conn).GetTargetSpec(cmd.Context(), &setpointv1.GetTargetSpecRequest{Name: name})
-		// What stages and overrides made of its last decision; without its log that is not told.
-		log, _ := setpointv1.NewTargetServiceClient(conn).ListDecisions(cmd.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1})
-		return write(cmd.OutOrStdout(), resp.GetFleet(), stored.GetTargetSpec().GetSpec(), adjustments(resp.GetFleet(), log.GetDecisions()), time.Now())
-	})
-}
-
-// adjustments are those of a fleet's last decision, if a log of that has it.
-func adjustments(f *setpointv1.Fleet, log []*setpointv1.Decision) []*setpointv1.Adjustment {
-	if len(log) == 0 || log[0].GetTime().AsTime().UnixMilli() != f.GetDecisionTime().AsTime().UnixMilli() { // another one came between
-		return nil
-	}
-	return slices.DeleteFunc(log[0].GetAdjustments(), func(a *setpointv1.Adjustment) bool { // which the log alone has
-		return a.GetStage() == "OVERRIDE" && (a.GetRule() == "begins" || a.GetRule() == "ends")
+		return write(cmd.OutOrStdout(), resp.GetFleet(), stored.GetTargetSpec().GetSpec(), time.Now())
 	})
 }
 
 // write writes a fleet for people, in lines of the width of a terminal.
-func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAutoscalerSpec, adjusted []*setpointv1.Adjustment, now time.Time) error {
+func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAutoscalerSpec, now time.Time) error {
 	var out strings.Builder
 	row := func(name, format string, args ...any) {
 		wrap(&out, fmt.Sprintf("%-9s", name), printable.Text(fmt.Sprintf(format, args...)))
 	}
 	row("Fleet", "%s", f.GetName())
 	row("Replicas", "%s", replicas(f, now))
-	if figures := agent.FiguresOf(&setpointv1.RecommendResponse{Status: f.GetStatus(), Adjustments: adjusted}, &setpointv1.RecommendRequest{Spec: spec}); f.GetStatus() != nil {
+	if figures := agent.FiguresOf(&setpointv1.RecommendResponse{Status: f.GetStatus(), Adjustments: f.GetAdjustments()}, &setpointv1.RecommendRequest{Spec: spec}); f.GetStatus() != nil {
 		if why := figures.With(""); why != "" {
 			row("Why", "%s", why)
 		}
