@@ -21,6 +21,23 @@ type recordedAnswer struct {
 	Min      int32 `json:"min"`
 	Max      int32 `json:"max"`
 	Proposal int32 `json:"proposal"`
+	// Bounds are an instant, the minimum and the maximum, where these change; without the two where they become unknown.
+	Bounds [][]float64 `json:"bounds"`
+}
+
+// bounds notes the bounds of a decision; follows says that it was made on the one before.
+func (out *recordedAnswer) bounds(s *truth.Step, at float64, follows bool) {
+	last := func() []float64 { return out.Bounds[len(out.Bounds)-1] }
+	if n := len(out.Counts); !follows && len(out.Bounds) > 0 && len(last()) > 1 {
+		out.Bounds = append(out.Bounds, []float64{out.Counts[n-1][0] + 1})
+	}
+	var now []float64
+	if b := &s.Basis; b.Bounded {
+		now = []float64{float64(b.Min), float64(b.Max)}
+	}
+	if len(out.Bounds) == 0 || !slices.Equal(last()[1:], now) {
+		out.Bounds = append(out.Bounds, append([]float64{at}, now...))
+	}
 }
 
 // recorded reads chunks. A share of requests is a percentage of one pod's; other totals are in the metric's unit.
@@ -44,6 +61,7 @@ func (a *asked) recorded(chunks [][]byte) answer {
 	for i := range steps {
 		s := &steps[i]
 		at := float64(s.At / 1e6)
+		out.bounds(s, at, i == 0 || s.Before == steps[i-1].At)
 		out.Counts = append(out.Counts, [2]float64{at, float64(s.Desired)})
 		if b := &s.Basis; b.Bounded {
 			if out.Max == 0 || b.Min < out.Min {

@@ -77,3 +77,26 @@ func TestARecordingOfTheService(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// Bounds are told where they change, and are unknown between decisions that are not both recorded.
+func TestTheRecordedBounds(t *testing.T) {
+	t.Parallel()
+	var e truth.Encoder
+	for _, s := range []struct {
+		at, before int64
+		min, max   int32
+	}{{1, 0, 2, 10}, {2, 1, 2, 10}, {3, 2, 3, 12}, {6, 5, 3, 12}, {7, 6, 0, 0}, {8, 7, 4, 12}} {
+		e.Step(&truth.Step{At: s.at * 1e9, Before: s.before * 1e9, Generation: -1, Basis: recommender.Basis{Bounded: s.max > 0, Min: s.min, Max: s.max}})
+	}
+	text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: [][]byte{truth.Seal(e.Take())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Recorded struct{ Bounds [][]float64 }
+	}
+	want := [][]float64{{1000, 2, 10}, {3000, 3, 12}, {3001}, {6000, 3, 12}, {7000}, {8000, 4, 12}}
+	if err := json.Unmarshal(playground.Answer(text), &got); err != nil || !reflect.DeepEqual(got.Recorded.Bounds, want) {
+		t.Errorf("%v, got %v, want %v", err, got.Recorded.Bounds, want)
+	}
+}

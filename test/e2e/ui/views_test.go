@@ -16,6 +16,8 @@ import (
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -401,4 +403,30 @@ func recommend(t *testing.T, s *siteOf, request *setpointv1.RecommendRequest) *s
 		t.Fatal(err)
 	}
 	return response
+}
+
+// The chart's bounds are those that were in force. The log of this service has no repeats, and so only the recording
+// says since when the second ones were.
+func TestBoundsThatWereInForce(t *testing.T) {
+	s := site(t, "--allow-evaluation-time", "--decision-log-repeats=0")
+	now := time.Now()
+	const all, edited = 60, 20
+	at := func(i int) time.Time { return now.Add(time.Duration(i-all) * 15 * time.Second) }
+	for i := range all {
+		load := 30
+		if i == 0 || i == all-1 {
+			load = 50 // a change, which the log has, with the decisions next to it
+		}
+		r := request("web-00", "queue", load)
+		r.EvaluationTime = timestamppb.New(at(i))
+		if i >= edited {
+			r.Spec.MinReplicas, r.Spec.MaxReplicas = proto.Int32(2), 20
+		}
+		recommend(t, s, r)
+	}
+	p := s.blank(t)
+	p.goTo(webPage)
+	p.wait("the bounds and their instant", fmt.Sprintf(`/Bounds: 1 to 12; from [^;]* %s 2 to 20[.]/.test(document.querySelector(".chart")?.getAttribute("aria-label"))`, at(edited).Format(time.TimeOnly)))
+	p.accessible()
+	p.screenshot("bounds-in-force")
 }

@@ -8,6 +8,7 @@ import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
+import { boundsOver } from "../lib/bounds";
 import { drained, members, sentence, troubles, type Member } from "../lib/fleet";
 import { duration, integer, millis, seconds } from "../lib/format";
 import { reading } from "../lib/metrics";
@@ -42,6 +43,7 @@ export function FleetView(props: { name: string }) {
     const span: Span = { from, now: s, to: s + (s - from) * 0.06 };
     return { span, known: s - first };
   }, [spanId, decisions, Math.floor(now / 5000)]);
+  const limits = useMemo(() => boundsOver(decisions, undefined), [decisions]);
   if (error && !fleet) {
     if (error.code === "NOT_FOUND") return <NoFleet name={name} />;
     return (
@@ -92,7 +94,7 @@ export function FleetView(props: { name: string }) {
               <Spans id={spanId} known={chart.known} choose={(id) => changeQuery({ span: id === usual ? "" : id })} />
             </header>
             <ReplicaChart
-              span={chart.span} decisions={decisions} recommendations={none} outlook={undefined} bounds={bounds} ahead={none} window={undefined}
+              span={chart.span} decisions={decisions} recommendations={none} outlook={undefined} limits={limits} ahead={none} window={undefined}
               chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })}
             />
           </section>

@@ -82,6 +82,8 @@ export interface Recorded {
   min: number;
   max: number;
   proposal: number;
+  /** An instant in ms, the minimum and the maximum, where these change; the instant alone where they become unknown. */
+  bounds: number[][] | null;
 }
 
 export interface Question {

@@ -132,7 +132,7 @@ test("a target's recording is in place of its last decisions", async () => {
   const at = Date.UTC(2026, 4, 7, 13, 30);
   const link = (more: object) => `#try=${btoa(JSON.stringify({ title: "web", lesson: "Load of this target's last decisions, by its first metric. Both tabs are alike.", spec: { maxReplicas: 9 }, load: [[at, 1], [at + 15_000, 2]], ...more })).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`;
   const asked: string[] = [];
-  const recorded = { load: [[at - 3_600_000, 10], [at, 20]] as [number, number][], counts: [[at - 3_600_000, 3], [at, 4]] as [number, number][], min: 2, max: 9, proposal: 12 };
+  const recorded = { load: [[at - 3_600_000, 10], [at, 20]] as [number, number][], counts: [[at - 3_600_000, 3], [at, 4]] as [number, number][], min: 2, max: 9, proposal: 12, bounds: null };
   const of = (target: string) => (asked.push(target), Promise.resolve(recorded));
   const name = "clusters/a/namespaces/b/targets/web";
   const s = (await stateOfFragment(link({ recording: name }), of))!;
@@ -151,7 +151,7 @@ test("a target's recording is in place of its last decisions", async () => {
 
 test("a recording is read by pages, and is nothing where it can't be read", async () => {
   const paths: string[] = [];
-  const engine = { ask: (q: { chunks?: string[] }) => Promise.resolve({ recorded: { load: null, counts: null, min: 0, max: q.chunks!.length, proposal: 0 } }) };
+  const engine = { ask: (q: { chunks?: string[] }) => Promise.resolve({ recorded: { load: null, counts: null, min: 0, max: q.chunks!.length, proposal: 0, bounds: null } }) };
   const pages = [{ chunks: ["a", "b"], nextPageToken: "t" }, { chunks: ["c"] }];
   const read = (async (path: string) => (paths.push(path), pages[paths.length - 1])) as never;
   assert.equal((await recordedOf("clusters/a/namespaces/b/targets/web", engine, read))?.max, 3);

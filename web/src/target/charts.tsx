@@ -5,6 +5,7 @@ import uPlot from "uplot";
 import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
 import { axis, Chart, timeAxis } from "../components/chart";
 import { forecast } from "../lib/adjustments";
+import { type Bounds, within } from "../lib/bounds";
 import { changes, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
@@ -49,7 +50,8 @@ interface ReplicaChart {
   recommendations: readonly Recommendation[];
   /** undefined: unknown, or not to come. */
   outlook: Outlook | undefined;
-  bounds: { min?: number; max?: number };
+  /** The bounds that were in force. */
+  limits: readonly Bounds[];
   /** The bounds by schedules from now on; empty: none starts or ends. */
   ahead: readonly Ahead[];
   /** The window of scale-downs, s. */
@@ -59,7 +61,7 @@ interface ReplicaChart {
 }
 
 /** Counts, proposals, what comes next, and how high the axis is. */
-function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; proposals: Point[] } {
+function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; proposals: Point[]; bounds: Bounds[] } {
   const { span, decisions, outlook } = p;
   const points: Point[] = [];
   const before = decisions.filter((d) => seconds(d) < span.from).at(-1);
@@ -84,19 +86,20 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
   if (foreseen.length > 0) foreseen.push([span.now, foreseen.at(-1)![1]]);
   const highest = (of: readonly Point[]) => Math.max(1, ...of.map((q) => q[1] ?? 0));
   const reached = Math.max(highest(points), highest(future));
-  const max = p.bounds.max !== undefined && p.bounds.max <= reached * 1.6 ? p.bounds.max : reached;
+  const bounds = within(p.limits, span.from, span.now);
+  const max = Math.max(reached, ...bounds.map((b) => b.max ?? 0).filter((n) => n <= reached * 1.6));
   // A minimum to come is shown, and a maximum that is near.
   const scheduled = p.ahead.filter((b) => millis(b.time) / 1000 <= span.to);
   const highestMin = Math.max(reached, ...scheduled.map((b) => b.minReplicas ?? 0));
   const near = scheduled.map((b) => b.maxReplicas ?? 0).filter((n) => n <= highestMin * 1.6);
   // Proposals far above the counts would flatten these: they get a mark at the edge.
   const top = Math.max(max, highestMin, ...near, Math.min(Math.max(highest(proposals), highest(foreseen)), Math.max(4, 3 * reached)));
-  return { data: columns([points, proposals, future, foreseen]) as uPlot.AlignedData, top, proposals };
+  return { data: columns([points, proposals, future, foreseen]) as uPlot.AlignedData, top, proposals, bounds };
 }
 
 export function ReplicaChart(props: ReplicaChart) {
   const { span, decisions } = props;
-  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.bounds.max]);
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.limits]);
   const live = useRef({ ...props, ...made });
   live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
@@ -128,7 +131,7 @@ export function ReplicaChart(props: ReplicaChart) {
   const now = last && counts(last)?.to;
   return (
     <Chart
-      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.${events(props.ahead).map((b) => ` ${clockText(millis(b.time))}: ${boundsText(b)}.`).join("")}`}
+      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.${told(made.bounds)}${events(props.ahead).map((b) => ` ${clockText(millis(b.time))}: ${boundsText(b)}.`).join("")}`}
       height={270}
       data={made.data}
       options={options}
@@ -139,6 +142,13 @@ export function ReplicaChart(props: ReplicaChart) {
       }}
     />
   );
+}
+
+/** The bounds of the past in words, the last changes of them. */
+function told(bounds: readonly Bounds[]): string {
+  const words = (b: Bounds) => (b.max === null ? "unknown" : `${integer(b.min ?? 0)} to ${integer(b.max)}`);
+  const shown = bounds.slice(-4);
+  return shown.length ? ` Bounds: ${shown.map((b, i) => (i ? `from ${clockText(b.at * 1000)} ${words(b)}` : words(b))).join("; ")}.` : "";
 }
 
 /** The starts and ends, without the steps of ramps. */
@@ -232,15 +242,25 @@ function drawLimits(u: uPlot, p: Drawn): void {
   g.save();
   g.lineWidth = px;
   const end = p.ahead.length ? now : left + width;
-  const bound = (n: number | undefined, label: string) => {
-    if (n === undefined || !seen(y(n))) return;
-    g.globalAlpha = 0.75;
-    line(u, color("limited"), [6, 4], [left, y(n)], [end, y(n)]);
-    g.globalAlpha = 1;
-    text(u, `${label} ${integer(n)}`, left + 6 * px, y(n) - 2 * px, color("limited"));
+  const bound = (which: "min" | "max", label: string) => {
+    let taken = -Infinity;
+    p.bounds.forEach((b, i) => {
+      const n = b[which];
+      if (n === null || !seen(y(n))) return;
+      const next = p.bounds[i + 1];
+      const [from, to] = [across(u)(b.at), next ? across(u)(next.at) : end];
+      const after = next?.[which] ?? null;
+      g.globalAlpha = 0.75;
+      line(u, color("limited"), [6, 4], [from, y(n)], [to, y(n)], ...(after === null ? [] : [[to, y(after)] as [number, number]]));
+      g.globalAlpha = 1;
+      if (p.bounds[i - 1]?.[which] === n || from - taken < 90 * px) return;
+      taken = from;
+      text(u, `${label} ${integer(n)}`, from + 6 * px, y(n) - 2 * px, color("limited"));
+    });
   };
-  bound(p.bounds.max, "maximum");
-  bound(p.bounds.min, "minimum");
+  bound("max", "maximum");
+  bound("min", "minimum");
+  const latest = p.bounds.at(-1);
   const limit = (n: number, label: string, below: boolean) => {
     if (!seen(y(n))) return;
     line(u, color("limited"), [], [now, y(n)], [left + width, y(n)]);
@@ -248,8 +268,8 @@ function drawLimits(u: uPlot, p: Drawn): void {
   };
   g.lineWidth = 2 * px;
   const o = p.outlook;
-  if (o && o.highestReplicas !== p.bounds.max) limit(o.highestReplicas ?? 0, "ceiling", false);
-  if (o && (o.lowestReplicas ?? 0) !== (p.bounds.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
+  if (o && o.highestReplicas !== latest?.max) limit(o.highestReplicas ?? 0, "ceiling", false);
+  if (o && (o.lowestReplicas ?? 0) !== (latest?.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
   g.restore();
 }
 

@@ -11,11 +11,14 @@ import { Ago, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
 import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target } from "@setpoint-dev/client/json";
 import { count, duration, integer, millis, seconds } from "../lib/format";
+import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
 import { basisOf, counts } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { paceOf, targetBits } from "../lib/state";
+import { Engine } from "../playground/engine";
 import { playgroundPath } from "../playground/link";
+import { recordedOf } from "../playground/recorded";
 import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
 import { MetricChart, ReplicaChart, type Span } from "./charts";
 import { DecisionList } from "./decisions";
@@ -57,6 +60,7 @@ export function TargetView(props: { name: string }) {
     const span: Span = { from, now: s, to: s + Math.max((s - from) * 0.06, Math.min(ahead, (s - from) * 0.35)) };
     return { span, known: s - first, length };
   }, [spanId, decisions, now, outlook, scheduled]);
+  const limits = useBounds(name, decisions);
 
   if (error && !target) {
     if (error.code === "NOT_FOUND") return <Unknown name={name} decisions={decisions} now={now} chosen={chosen} choose={choose} />;
@@ -133,7 +137,7 @@ export function TargetView(props: { name: string }) {
               </p>
             )}
             <ReplicaChart
-              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} bounds={bounds} ahead={scheduled} window={windowOf(target, decisions)}
+              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} limits={limits} ahead={scheduled} window={windowOf(target, decisions)}
               chosen={chosen} choose={choose}
             />
           </section>
@@ -183,6 +187,27 @@ function boundsOf(target: Target, decisions: readonly Decision[]): { min?: numbe
   if (b?.maxReplicas) return { min: b.minReplicas ?? 0, max: b.maxReplicas };
   const { minReplicas: min, maxReplicas: max } = basisOf(decisions);
   return { min, max };
+}
+
+/** The bounds that were in force at each instant: of the decisions, and of the recording where these leave a question. */
+function useBounds(name: string, decisions: readonly Decision[]): Bounds[] {
+  const [recorded, setRecorded] = useState<RecordedBounds>();
+  const needed = useMemo(() => needsRecording(decisions), [decisions]);
+  useEffect(() => setRecorded(undefined), [name]);
+  useEffect(() => {
+    if (!needed) return;
+    const engine = new Engine();
+    let gone = false;
+    void recordedOf(name, engine).then((r) => {
+      engine.stop();
+      if (!gone) setRecorded(r);
+    });
+    return () => {
+      gone = true;
+      engine.stop();
+    };
+  }, [name, needed]);
+  return useMemo(() => boundsOver(decisions, recorded), [decisions, recorded]);
 }
 
 /** The stabilization window of scale-downs, s. */
