@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -14,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Recommender is the service, as package setpoint's Client has it.
@@ -106,9 +106,6 @@ func (o QueueOptions) withDefaults() (QueueOptions, error) {
 	return o, nil
 }
 
-// segment is one part of a target's name at the service.
-var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
-
 // withDefaults fills in defaults and returns what is wrong.
 func (o Options) withDefaults() (Options, error) {
 	o.Period = cmp.Or(o.Period, DefaultPeriod)
@@ -119,8 +116,8 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
-	if !segment.MatchString(o.Cluster) || o.Cluster == "." || o.Cluster == ".." || o.Cluster == "-" {
-		refuse("cluster %q: must be 1 to 253 characters of [A-Za-z0-9._-]", o.Cluster)
+	if !target.IsSegment(o.Cluster) {
+		refuse("cluster %q: must be 1 to 253 characters of [A-Za-z0-9._-], and not \".\", \"..\" or \"-\"", o.Cluster)
 	}
 	if o.Period < pace.MinPeriod || o.Period > pace.MaxPeriod {
 		refuse("period: %s is not from %s to %s", o.Period, pace.MinPeriod, pace.MaxPeriod)

@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/deadline"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Announce announces an agent at the service, as the generated client of OperationsService does.
@@ -96,7 +97,7 @@ func Others(ctx context.Context, announce Announce, cluster string, acts []Actin
 func othersOf(answer *setpointv1.AnnounceAgentResponse) (others []Other) {
 	for _, o := range answer.GetOthers()[:min(len(answer.GetOthers()), maxOthers)] {
 		other := Other{Since: o.GetStartTime().AsTime()}
-		if segment.MatchString(o.GetCluster()) {
+		if target.IsSegment(o.GetCluster()) {
 			other.Cluster = o.GetCluster()
 		}
 		others = append(others, other)

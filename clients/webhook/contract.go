@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -105,19 +106,17 @@ type Failure struct {
 
 // Bounds of texts.
 const (
-	maxNamespace = 253
-	maxName      = 240 // and agent.ShadowSuffix
-	maxUID       = 128
-	maxVersion   = 1024
-	maxToken     = 1024
-	maxMessage   = 1024
+	maxName    = 240 // and agent.ShadowSuffix
+	maxUID     = 128
+	maxVersion = 1024
+	maxToken   = 1024
+	maxMessage = 1024
 	// maxTarget bounds what is kept of a target, bytes: thousands of them are.
 	maxTarget = 64 << 10
 )
 
 var (
-	segment = regexp.MustCompile(`^[A-Za-z0-9._-]+$`)
-	word    = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
+	word = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,63}$`)
 )
 
 // strict reads JSON whose keys are all known, spelled as they are, and there once.
@@ -190,17 +189,15 @@ func (t *Target) tree(raw []byte) (map[string]any, error) {
 // key checks the names of a target, and returns its key.
 func (t *Target) key() (agent.Key, error) {
 	switch {
-	case !segment.MatchString(t.Namespace) || len(t.Namespace) > maxNamespace || dots(t.Namespace):
-		return agent.Key{}, fmt.Errorf("namespace: must be 1 to %d letters, digits and . _ -, is %q", maxNamespace, shorten(t.Namespace))
-	case !segment.MatchString(t.Name) || len(t.Name) > maxName || dots(t.Name) || strings.HasSuffix(t.Name, agent.ShadowSuffix):
+	case !target.IsSegment(t.Namespace):
+		return agent.Key{}, fmt.Errorf("namespace: must be 1 to %d letters, digits and . _ -, is %q", target.MaxSegment, shorten(t.Namespace))
+	case !target.IsSegment(t.Name) || len(t.Name) > maxName || strings.HasSuffix(t.Name, agent.ShadowSuffix):
 		return agent.Key{}, fmt.Errorf("name: must be 1 to %d letters, digits and . _ -, not ending with %s, is %q", maxName, agent.ShadowSuffix, shorten(t.Name))
 	}
 	return agent.Key{Kind: Kind, Namespace: t.Namespace, Name: t.Name}, nil
 }
 
 // dots tells names that the service refuses.
-func dots(name string) bool { return name == "." || name == ".." || name == "-" }
-
 // wanted is what a target wants, read.
 type wanted struct {
 	spec *setpointv1.HorizontalPodAutoscalerSpec

@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 func main() {
@@ -91,7 +92,7 @@ func (s *settings) validate() error {
 	s.connection.Validate(func(flag, format string, args ...any) {
 		refuse(serverFlag(flag), strings.ReplaceAll(format, "--t", "--server-t"), args...)
 	})
-	if !isSegment(s.cluster) {
+	if !target.IsSegment(s.cluster) {
 		refuse("cluster", "%q must be 1 to 253 characters of [A-Za-z0-9._-], and not \".\", \"..\" or \"-\"", s.cluster)
 	}
 	if namespace, name, ok := strings.Cut(s.service, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {

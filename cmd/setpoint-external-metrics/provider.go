@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"regexp"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -20,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 const (
@@ -101,11 +101,6 @@ func (p *provider) check(r *setpointv1.Recommendation) error {
 	return nil
 }
 
-// segment matches a part of a target's name.
-var segment = regexp.MustCompile(`^[A-Za-z0-9._-]{1,253}$`)
-
-func isSegment(s string) bool { return segment.MatchString(s) && s != "." && s != ".." && s != "-" }
-
 // targetOf returns the target's name from a selector: exactly target=NAME.
 func targetOf(selector labels.Selector) (string, error) {
 	requirements, selectable := selector.Requirements()
@@ -114,7 +109,7 @@ func targetOf(selector labels.Selector) (string, error) {
 		values := one.Values().UnsortedList()
 		switch one.Operator() {
 		case selection.Equals, selection.DoubleEquals, selection.In:
-			if one.Key() == targetLabel && len(values) == 1 && isSegment(values[0]) {
+			if one.Key() == targetLabel && len(values) == 1 && target.IsSegment(values[0]) {
 				return values[0], nil
 			}
 		}

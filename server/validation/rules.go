@@ -237,18 +237,32 @@ func statedRules(field protoreflect.FieldDescriptor, rules *validate.FieldRules)
 // it does not match something else.
 var matching = regexp.MustCompile(`^this\.matches\('([^'\\]*)'\)(?: && !this\.matches\('([^'\\]*)'\))?$`)
 
+// patterns are the regular expressions of the rules: most names have the same one, which is large.
+var patterns sync.Map // by their text
+
+func patternOf(text string) (*regexp.Regexp, error) {
+	if known, ok := patterns.Load(text); ok {
+		return known.(*regexp.Regexp), nil
+	}
+	made, err := regexp.Compile(text)
+	if err == nil {
+		patterns.Store(text, made)
+	}
+	return made, err
+}
+
 func expression(rule *validate.Rule) (check, error) {
 	parts := matching.FindStringSubmatch(rule.GetExpression())
 	if parts == nil || rule.GetMessage() == "" {
 		return nil, fmt.Errorf("expression %s is not supported", rule.GetId())
 	}
-	must, err := regexp.Compile(parts[1])
+	must, err := patternOf(parts[1])
 	if err != nil {
 		return nil, err
 	}
 	var mustNot *regexp.Regexp
 	if parts[2] != "" {
-		if mustNot, err = regexp.Compile(parts[2]); err != nil {
+		if mustNot, err = patternOf(parts[2]); err != nil {
 			return nil, err
 		}
 	}
@@ -343,7 +357,7 @@ func longest(rule protoreflect.Value) (check, error) {
 }
 
 func pattern(rule protoreflect.Value) (check, error) {
-	must, err := regexp.Compile(rule.String())
+	must, err := patternOf(rule.String())
 	if err != nil {
 		return nil, err
 	}

@@ -70,7 +70,7 @@ func checkCluster(name string) error {
 	switch {
 	case name == "":
 		return errors.New("is required")
-	case !target.IsSegment(name), name == ".", name == "..", name == "-":
+	case !target.IsSegment(name):
 		return fmt.Errorf("cluster %q: must be 1 to 253 characters of [A-Za-z0-9._-], and not ., .. or -", name)
 	}
 	return nil

@@ -2,13 +2,13 @@ package policy
 
 import (
 	"math"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -241,14 +241,11 @@ func readPatterns(v document.Value, check func(string) string) names {
 	return newNames(texts)
 }
 
-// segment is a segment of a resource name, with wildcards.
-var segment = regexp.MustCompile(`^[A-Za-z0-9._*-]{1,253}$`)
-
 func checkSegment(text string) string {
 	switch {
 	case text == "-":
 		return `all are "*" here`
-	case text == ".", text == "..", !segment.MatchString(text):
+	case !target.IsSegment(strings.ReplaceAll(text, "*", "x")):
 		return `must be 1 to 253 characters of [A-Za-z0-9._-], or * for any characters, and not "." or ".."`
 	}
 	return ""
