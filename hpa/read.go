@@ -48,7 +48,7 @@ type Autoscaler struct {
 // one of these:
 //
 //   - a manifest: a HorizontalPodAutoscaler of any version, Setpoint's own Autoscaler, or a list;
-//   - a stored spec, as setpoint specs and the REST API take it: an object with spec;
+//   - a stored spec, as setpoint specs and the REST API take it: an object with spec; or a page of these (targetSpecs);
 //   - a request, such as RecommendRequest: an object with spec, of which that, options and stages count;
 //   - the spec itself: an object with maxReplicas.
 //

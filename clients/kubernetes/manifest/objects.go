@@ -32,6 +32,8 @@ type header struct {
 	} `json:"metadata"`
 	// Items are a list's, possibly null; nil for any other object.
 	Items json.RawMessage `json:"items"`
+	// TargetSpecs are the items of what setpoint specs list writes, which has no kind.
+	TargetSpecs json.RawMessage `json:"targetSpecs"`
 	// Message and Reason are those of a Status, the API server's answer to a failed call.
 	Message string `json:"message"`
 	Reason  string `json:"reason"`
@@ -60,23 +62,27 @@ func expand(document document) ([]object, error) {
 	if err != nil {
 		return nil, err
 	}
-	if head.Items == nil {
+	list, key := head.Items, "items"
+	if list == nil && head.Kind == "" && head.APIVersion == "" {
+		list, key = head.TargetSpecs, "targetSpecs"
+	}
+	if list == nil {
 		return []object{head.object(document.where, document.data)}, nil
 	}
 	var items []json.RawMessage
-	if err := objectjson.Unmarshal(head.Items, &items); err != nil {
-		return nil, fmt.Errorf("items: %w", err)
+	if err := objectjson.Unmarshal(list, &items); err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
 	}
 	var out []object
 	var problems problems
 	for i, data := range items {
-		where := fmt.Sprintf("items[%d]", i)
+		where := fmt.Sprintf("%s[%d]", key, i)
 		item, err := readHeader(data)
 		if err != nil {
 			problems.add(where, err)
 			continue
 		}
-		if item.Kind == "" && item.APIVersion == "" && head.Kind != "List" {
+		if item.Kind == "" && item.APIVersion == "" && head.Kind != "List" && key == "items" {
 			item.APIVersion, item.Kind = head.APIVersion, strings.TrimSuffix(head.Kind, "List")
 		}
 		out = append(out, item.object(document.where+": "+where, data))

@@ -2,6 +2,8 @@
 package specfile
 
 import (
+	"io"
+
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -10,11 +12,20 @@ import (
 
 // Read reads the one autoscaler of a file, in any of the forms that there are.
 func Read(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
+	return read(cmd, name, hpa.ReadOne)
+}
+
+// ReadAll reads all autoscalers of a file.
+func ReadAll(cmd *cobra.Command, name string) ([]*hpa.Autoscaler, error) {
+	return read(cmd, name, hpa.Read)
+}
+
+func read[T any](cmd *cobra.Command, name string, as func(string, io.Reader) (T, error)) (read T, err error) {
 	file, err := cli.Open(cmd, name)
 	if err != nil {
-		return nil, err
+		return read, err
 	}
 	defer func() { _ = file.Close() }()
-	a, err := hpa.ReadOne(name, file)
-	return a, cli.BadInput(err)
+	read, err = as(name, file)
+	return read, cli.BadInput(err)
 }

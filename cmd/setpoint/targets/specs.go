@@ -17,12 +17,14 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // specsCommand is shared by the commands on stored specs.
 type specsCommand struct {
 	targetsCommand
 	file, etag string
+	anyVersion bool
 	condition  string
 	limit      int
 	current    int32
@@ -44,21 +46,26 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others). `
 	list := &cobra.Command{
 		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
 		Short:   "List stored specs; - stands for all clusters or namespaces",
-		Example: "  setpoint specs list clusters/eu-1/namespaces/-",
+		Example: "  setpoint specs list clusters/eu-1/namespaces/-\n  setpoint specs list -o yaml >specs.yaml; setpoint specs set -f specs.yaml --any-version",
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
 	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum specs to list; 0 means no limit. If some are left out, standard error says so")
 	set := &cobra.Command{
-		Use:   "set TARGET -f FILE",
-		Short: "Store the spec of a target, replacing the stored one",
+		Use:   "set [TARGET] -f FILE",
+		Short: "Store the spec of a target, replacing the stored one; without TARGET all specs of a file",
 		Long: `Store the spec of a target. FILE is a TargetSpec as the REST API takes it, in YAML or
 JSON, a HorizontalPodAutoscaler of any version, a request, or the spec itself. To change a stored spec, edit the output of "specs get -o yaml" and
-store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile.`,
+store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile.
+
+Without TARGET, FILE has stored specs with the names of their targets: the output of "specs list -o yaml", or several documents. Nothing is
+stored if one of them can't be read. Where the server refuses one, those before it are stored, and the error says how many. --any-version leaves
+out their etags, to store what was written down earlier or elsewhere.`,
 		Example: "  setpoint specs set clusters/demo/namespaces/shop/targets/web -f hpa.yaml",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.set,
 	}
+	set.Flags().BoolVar(&c.anyVersion, "any-version", false, "store it whatever version is stored now: the file's etags do not count")
 	set.Flags().StringVarP(&c.file, "file", "f", "", "`file` of the spec, - for standard input (required)")
 	remove := &cobra.Command{
 		Use:   "delete TARGET",
@@ -114,10 +121,13 @@ func (c *specsCommand) list(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer all.leftOut(cmd, "specs")
-	answer := &setpointv1.ListTargetSpecsResponse{TargetSpecs: all.items, NextPageToken: all.next}
-	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
+	return c.showAll(cmd, &setpointv1.ListTargetSpecsResponse{TargetSpecs: all.items, NextPageToken: all.next})
+}
+
+func (c *specsCommand) showAll(cmd *cobra.Command, all *setpointv1.ListTargetSpecsResponse) error {
+	return c.write(cmd.OutOrStdout(), all, func(w io.Writer) {
 		fmt.Fprintln(w, "TARGET\tMIN\tMAX\tMETRICS\tUPDATED\tBY")
-		for _, s := range all.items {
+		for _, s := range all.GetTargetSpecs() {
 			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), least(s), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
 				instant(s.GetUpdateTime()), author(s))
 		}
@@ -138,17 +148,62 @@ func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
 	if c.file == "" {
 		return cli.BadInput(errors.New("--file is required; see setpoint specs set --help"))
 	}
-	read, err := specfile.Read(cmd, c.file)
+	stored, err := c.read(cmd, args)
 	if err != nil {
 		return err
 	}
 	return c.call(func(client setpointv1.TargetServiceClient) error {
-		resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: args[0], TargetSpec: read.Stored})
-		if err != nil {
-			return err
+		for i, spec := range stored {
+			resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: spec.GetName(), TargetSpec: spec})
+			if err != nil && len(args) == 0 {
+				return fmt.Errorf("%s: %w; %d of %d specs are stored, those before it", spec.GetName(), err, i, len(stored))
+			}
+			if err != nil {
+				return err
+			}
+			stored[i] = resp.GetTargetSpec()
 		}
-		return c.show(cmd, resp.GetTargetSpec())
+		if len(args) == 0 {
+			return c.showAll(cmd, &setpointv1.ListTargetSpecsResponse{TargetSpecs: stored})
+		}
+		return c.show(cmd, stored[0])
 	})
+}
+
+// read reads the file: the one spec of a target, or several that name theirs.
+func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.TargetSpec, error) {
+	var stored []*setpointv1.TargetSpec
+	if len(args) > 0 {
+		read, err := specfile.Read(cmd, c.file)
+		if err != nil {
+			return nil, err
+		}
+		read.Stored.Name = args[0]
+		stored = append(stored, read.Stored)
+	} else {
+		all, err := specfile.ReadAll(cmd, c.file)
+		if err != nil {
+			return nil, err
+		}
+		named := make(map[string]bool, len(all))
+		for _, read := range all {
+			name := target.Whole(read.Stored.GetName())
+			switch _, valid := target.Parse(name); {
+			case !valid:
+				return nil, cli.BadInput(fmt.Errorf("%s: %s/%s names no target: give TARGET, or name: clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET beside its spec", c.file, read.Object.Namespace, read.Object.Name))
+			case named[name]:
+				return nil, cli.BadInput(fmt.Errorf("%s: has two specs of %s", c.file, name))
+			}
+			named[name], read.Stored.Name = true, name
+			stored = append(stored, read.Stored)
+		}
+	}
+	for _, spec := range stored {
+		if c.anyVersion {
+			spec.Etag = ""
+		}
+	}
+	return stored, nil
 }
 
 func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error {

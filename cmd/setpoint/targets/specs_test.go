@@ -3,6 +3,7 @@ package targets
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -56,6 +57,64 @@ func TestSpecs(t *testing.T) {
 			t.Errorf("%s: exit code %d\n%s%s\nwant %d, %q", tt.name, got.Code, got.Stdout, got.Stderr, tt.code, tt.want)
 		}
 	}
+}
+
+// What list writes can be stored as such: on the same service, later, and on another one. Several documents can, too.
+func TestSpecsListedAreStoredAgain(t *testing.T) {
+	t.Parallel()
+	address, other := clitest.StartServer(t), clitest.StartServer(t)
+	specs := func(stdin, server string, code int, args ...string) clitest.Result {
+		t.Helper()
+		got := run(t, stdin, append(append([]string{"specs"}, args...), "--server", server)...)
+		if got.Code != code {
+			t.Fatalf("%v: exit code %d, want %d\n%s%s", args, got.Code, code, got.Stdout, got.Stderr)
+		}
+		return got
+	}
+	const first = "name: clusters/a/namespaces/b/targets/one\nspec: {minReplicas: 2, maxReplicas: 4}\nperiod: 10s\n"
+	two := first + "---\nname: a/b/two\nspec: {maxReplicas: 9}\nstages: {windowThroughFailures: true}\nshadows: [{name: next, spec: {maxReplicas: 12}}]\n"
+	if got := specs(two, address, 0, "set", "-f", "-"); !strings.Contains(got.Stdout, "targets/one   2 ") || !strings.Contains(got.Stdout, "targets/two   1 ") {
+		t.Errorf("two documents: %s", got.Stdout)
+	}
+	for _, form := range []string{"yaml", "json"} {
+		listed := specs("", address, 0, "list", "-o", form).Stdout
+		if !strings.Contains(listed, "next") || !strings.Contains(listed, "10s") {
+			t.Fatalf("listed:\n%s", listed)
+		}
+		again := specs(listed, address, 0, "set", "-f", "-", "-o", form).Stdout
+		if specs(again, address, 0, "set", "-f", "-"); withoutVersions(again) != withoutVersions(listed) {
+			t.Errorf("%s: stored\n%s\nlisted\n%s", form, again, listed)
+		}
+		// Those versions are older ones now, and none at another service.
+		got := specs(listed, address, cli.ExitFailed, "set", "-f", "-")
+		if !strings.Contains(got.Stderr, "targets/one: ") || !strings.Contains(got.Stderr, "has changed since that etag") || !strings.Contains(got.Stderr, "0 of 2 specs are stored") {
+			t.Errorf("an older version: %s", got.Stderr)
+		}
+		specs(listed, other, 0, "set", "-f", "-", "--any-version")
+		if there := specs("", other, 0, "list", "-o", form).Stdout; withoutVersions(there) != withoutVersions(listed) {
+			t.Errorf("%s: elsewhere\n%s\nlisted\n%s", form, there, listed)
+		}
+	}
+	before := specs("", address, 0, "list", "-o", "yaml").Stdout
+	for _, tt := range []struct{ name, stdin, want string }{
+		{"without a name", first + "---\nspec: {maxReplicas: 3}", "names no target: give TARGET"},
+		{"a manifest", queueAutoscaler, "default/web names no target"},
+		{"the same twice", first + "---\n" + first, "has two specs of clusters/a/namespaces/b/targets/one"},
+		{"one that is wrong", first + "---\nname: a/b/two\nspec: {maxReplicas: 0}", "spec.maxReplicas: Invalid value: 0"},
+		{"one that could not be read", "targetSpecs:\n- name: clusters/a/namespaces/b/targets/one\n", "targetSpecs[0]: looks like a stored spec: spec: Required value"},
+	} {
+		if got := specs(tt.stdin, address, cli.ExitUsage, "set", "-f", "-"); !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%s: %s, want %q", tt.name, got.Stderr, tt.want)
+		}
+	}
+	if after := specs("", address, 0, "list", "-o", "yaml").Stdout; after != before {
+		t.Errorf("bad input changed something:\n%s", after)
+	}
+}
+
+// withoutVersions leaves out what each storing changes.
+func withoutVersions(listed string) string {
+	return regexp.MustCompile(`(?m)^.*(etag|createTime|updateTime)"?:.*\n`).ReplaceAllString(listed, "")
 }
 
 // All commands that take TARGET take its short name, and the error of one names the whole.
