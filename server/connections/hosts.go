@@ -35,7 +35,9 @@ func HostRefusal(host string) string {
 }
 
 // isThisMachine reports whether a request's host is allowed: an IP address, which DNS can't
-// rebind, localhost, a name without a dot, which no web site has, or one of the names.
+// rebind, localhost and names below it, which no web site can register and browsers resolve to
+// loopback by themselves, a name without a dot, which no web site has, or one of the names.
+// Without a Host, as of HTTP/1.0 for which load balancers ask, no browser calls.
 func isThisMachine(host string, names []string) bool {
 	if name, _, err := net.SplitHostPort(host); err == nil {
 		host = name

@@ -23,3 +23,19 @@ func TestAddressesOfTheNetworkTakeAnyName(t *testing.T) {
 		}
 	}
 }
+
+// A page of a web site can have neither an empty host nor one below localhost; a load balancer's HTTP/1.0 has none.
+func TestHostsThatNoWebSiteHas(t *testing.T) {
+	t.Parallel()
+	pages := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	refused := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	for host, served := range map[string]bool{"": true, "a.localhost:80": true, "a.b.localhost": true, "localhost.": true, "xlocalhost.example": false, "a.localhost.example": false} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/metrics", nil)
+		r.Host = host
+		w := httptest.NewRecorder()
+		connections.GuardHost(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 1}, nil, pages, refused).ServeHTTP(w, r)
+		if want := map[bool]int{true: http.StatusTeapot, false: http.StatusForbidden}[served]; w.Code != want {
+			t.Errorf("%q: HTTP %d, want %d", host, w.Code, want)
+		}
+	}
+}

@@ -32,12 +32,24 @@ const (
 // Main runs a program's command until it ends or a signal arrives, and exits.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	err := CalledAs(root, os.Args[0]).ExecuteContext(ctx)
+	err := Execute(ctx, CalledAs(root, os.Args[0]))
 	stop()
 	if message := Failure(err); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 	}
 	os.Exit(ExitCode(err))
+}
+
+// Execute runs a program's command. Cobra adds completion no sooner, because that keeps where it prints to, and would show
+// its help for any shell that it does not know.
+func Execute(ctx context.Context, root *cobra.Command) error {
+	root.InitDefaultCompletionCmd()
+	for _, cmd := range root.Commands() {
+		if cmd.Name() == "completion" {
+			cmd.Args, cmd.RunE = UsageArgs(cmd.Args), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+		}
+	}
+	return root.ExecuteContext(ctx)
 }
 
 // Root completes a program's command and adds subcommands: without arguments it prints its

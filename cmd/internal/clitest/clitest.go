@@ -27,7 +27,7 @@ func Run(t *testing.T, root *cobra.Command, stdin string, args ...string) Result
 	root.SetIn(strings.NewReader(stdin))
 	root.SetOut(&stdout)
 	root.SetErr(&stderr)
-	err := root.ExecuteContext(t.Context())
+	err := cli.Execute(t.Context(), root)
 	if message := cli.Failure(err); message != "" {
 		stderr.WriteString(message + "\n")
 	}
