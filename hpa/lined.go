@@ -25,8 +25,9 @@ func (h *Head) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// place matches the beginning of an error of a file, after its name: what it looks like, an object of a list, and the path.
-var place = regexp.MustCompile(`^(?:looks like [a-z ]+: )?(?:(items\[\d+\]): )?([a-zA-Z][\w.\[\]/-]*): `)
+// place matches the beginning of an error of a file, after its name: the document of several, what it looks like, an
+// object of a list, and the path.
+var place = regexp.MustCompile(`^(?:document (\d+): )?(?:looks like [a-z ]+: )?(?:(items\[\d+\]): )?(?:([a-zA-Z][\w.\[\]/-]*): |(?:unknown|duplicate) field "([^"]+)")`)
 
 // linedError is an error with the lines of a file.
 type linedError struct {
@@ -39,40 +40,55 @@ func (e *linedError) Unwrap() error { return e.error }
 
 // Lined adds lines to the errors of a file: those that begin with its name and the path of a field, a line each, as
 // [Read] and [Autoscaler.Engine] return them. content is the file's. An error of a field that is not there has the
-// line of what should hold it. Errors of files with several documents, whose paths are the same, stay as they are.
+// line of what should hold it. Errors that don't tell which of several documents they are about stay as they are.
 func Lined(name string, content []byte, err error) error {
 	if err == nil || len(content) > MaxLined {
 		return err
 	}
 	parts, wrong := document.Manifests(content)
-	if wrong != nil || len(parts) != 1 {
+	if wrong != nil {
 		return err
 	}
-	before := bytes.Count(content[:cap(content)-cap(parts[0])], []byte("\n")) // a part is a piece of the content
-	lines := document.Lines(parts[0])
-	if lines == nil {
-		return err
-	}
-	_, wrapped := lines["spec"]
-	return WithLines(name, err, func(path string) int {
-		if !wrapped {
+	known := make(map[int]document.LineNumbers)
+	return withLines(name, err, func(n int, path string) int {
+		if n == 0 && len(parts) == 1 {
+			n = 1
+		}
+		if n == 0 || n > len(parts) {
+			return 0
+		}
+		part := parts[n-1]
+		lines, read := known[n]
+		if !read {
+			lines = document.Lines(part)
+			known[n] = lines
+		}
+		if lines == nil {
+			return 0
+		}
+		if _, wrapped := lines["spec"]; !wrapped {
 			path = strings.TrimPrefix(path, "spec.")
 		}
-		return before + cmp.Or(lines.Of(path), lines[""])
+		return bytes.Count(content[:cap(content)-cap(part)], []byte("\n")) + cmp.Or(lines.Of(path), lines[""]) // a part is a piece of the content
 	})
 }
 
 // WithLines is Lined with what knows the line of a path, 0: unknown.
 func WithLines(name string, err error, lineOf func(path string) int) error {
+	return withLines(name, err, func(_ int, path string) int { return lineOf(path) })
+}
+
+func withLines(name string, err error, lineOf func(document int, path string) int) error {
 	var text strings.Builder
 	for line := range strings.Lines(err.Error()) {
 		if rest, ok := strings.CutPrefix(line, name+": "); ok {
 			if found := place.FindStringSubmatch(rest); found != nil {
-				path := found[2]
-				if found[1] != "" {
-					path = found[1] + "." + path
+				path := found[3] + found[4]
+				if found[2] != "" {
+					path = found[2] + "." + path
 				}
-				if at := lineOf(path); at > 0 {
+				document, _ := strconv.Atoi(found[1])
+				if at := lineOf(document, path); at > 0 {
 					line = name + ":" + strconv.Itoa(at) + ": " + rest
 				}
 			}

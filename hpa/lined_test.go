@@ -29,7 +29,14 @@ func TestErrorsHaveTheirLines(t *testing.T) {
 		"a field that is not there": {"maxReplicas: 5\nbehaviour: {}\n" + metrics, []string{"h.yaml:2: looks like the spec itself: behaviour: "}},
 		"a stored spec":             {"spec:\n  maxReplicas: 0\n" + wrapped, []string{"h.yaml:2: looks like a stored spec: spec.maxReplicas: ", "h.yaml:8: looks like a stored spec: spec.metrics[0].resource.target.averageUtilization: "}},
 		"a manifest":                {manifest + wrapped, []string{"h.yaml:7: spec.maxReplicas: ", "h.yaml:13: spec.metrics[0].resource.target.averageUtilization: "}},
-		"of two documents, none":    {manifest + wrapped + "---\nmaxReplicas: 0\n" + metrics, []string{"looks like the spec itself: maxReplicas: "}},
+		"a manifest's misspelled fields": {strings.Replace(manifest, "minReplicas", "minReplica", 1) + strings.Replace(wrapped, "averageUtilization", "averageUtilisation", 1), []string{
+			`h.yaml:6: unknown field "spec.minReplica"`, `h.yaml:13: unknown field "spec.metrics[0].resource.target.averageUtilisation"`,
+		}},
+		"of two documents, the second's": {"kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nspec: {maxReplicas: 1}\n---\n" + strings.Replace(manifest, "minReplicas: 5", "minReplica: 5", 1), []string{
+			`h.yaml:10: document 2: unknown field "spec.minReplica"`,
+		}},
+		"what is no YAML":        {strings.Replace(manifest, "  maxReplicas", " maxReplicas", 1) + wrapped, []string{"h.yaml: line 7: did not find expected key"}},
+		"of two documents, none": {manifest + wrapped + "---\nmaxReplicas: 0\n" + metrics, []string{"looks like the spec itself: maxReplicas: "}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

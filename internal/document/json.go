@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 
+	yamlv3 "go.yaml.in/yaml/v3"
 	"sigs.k8s.io/yaml"
 )
 
@@ -39,7 +41,7 @@ func JSON(data []byte, most int) ([]byte, error) {
 func Manifest(data []byte) ([]byte, error) {
 	converted, err := yaml.YAMLToJSONStrict(data)
 	if err != nil {
-		return nil, errors.New(message(err))
+		return nil, errors.New(message(data, err))
 	}
 	return converted, nil
 }
@@ -70,8 +72,14 @@ func Manifests(data []byte) ([][]byte, error) {
 	return parts, nil
 }
 
-// message removes the prefix of the parser's messages.
-func message(err error) string {
+// message is the parser's message without its prefix, and with the faulty line of what people write.
+func message(data []byte, err error) string {
+	if len(data) <= MaxBytes {
+		var document yamlv3.Node
+		if found := yamlv3.NewDecoder(bytes.NewReader(data)).Decode(&document); found != nil && !errors.Is(found, io.EOF) {
+			return located(data, found)
+		}
+	}
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")
 	return strings.ReplaceAll(strings.TrimPrefix(text, "unmarshal errors:\n  "), "\n  ", "; ")

@@ -47,7 +47,12 @@ func syntaxError(data []byte, err error) error {
 	if strings.Contains(text, "anchor") {
 		return errors.New(noAliases)
 	}
-	return fmt.Errorf("is neither YAML nor JSON: line %d: %s", faultyLine(data, err), parsersLine.ReplaceAllString(text, ""))
+	return errors.New("is neither YAML nor JSON: " + located(data, err))
+}
+
+// located is the parser's message with the faulty line.
+func located(data []byte, err error) string {
+	return fmt.Sprintf("line %d: %s", faultyLine(data, err), parsersLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), ""))
 }
 
 // parsersLine is the line that the parser tells: often that before the fault, or where the map

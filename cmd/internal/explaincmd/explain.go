@@ -5,6 +5,7 @@ package explaincmd
 import (
 	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/hpa"
 )
 
 // explainCommand holds the flags of setpoint explain.
@@ -237,7 +239,9 @@ func (c *explainCommand) read(cmd *cobra.Command) (*manifest.Dump, error) {
 	read := func(name string, parts ...manifest.Part) {
 		file, err := cli.Open(cmd, name)
 		if err == nil {
-			err = cli.BadInput(dump.Read(name, file, parts...))
+			var head hpa.Head
+			err = dump.Read(name, io.TeeReader(file, &head), parts...)
+			err = cli.BadInput(hpa.Lined(name, head.Bytes(), err))
 			_ = file.Close()
 		}
 		problems = append(problems, err)
