@@ -15,10 +15,19 @@ type Violation = validation.Violation
 // FromMessage reads a spec as the service reads one in a request: with the API's rules and
 // defaults, and the options given, which may be nil. With violations there is no autoscaler.
 func FromMessage(namespace string, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions) (*simulation.Autoscaler, []Violation) {
+	return fromMessages(namespace, spec, options, nil, nil)
+}
+
+// fromMessages is FromMessage with the stages of what is stored, and of its metrics; stored may be nil. found are violations
+// that are known already.
+func fromMessages(namespace string, spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stored *setpointv1.TargetSpec, found []Violation) (*simulation.Autoscaler, []Violation) {
 	read, chosen, violations := conversion.Spec(spec, options, recommender.DefaultOptions())
 	violations = append(violations, validation.Spec(spec, validation.SpecOptions{ScaleToZero: chosen.ScaleToZero})...)
-	if len(violations) > 0 {
+	out := &simulation.Autoscaler{Namespace: namespace, Spec: read, Options: chosen}
+	plan, wrong := conversion.Stages(stored.GetSpec(), stored.GetStages(), &recommender.Input{Namespace: namespace, Spec: read, Options: chosen})
+	if violations = append(append(found, violations...), wrong...); len(violations) > 0 {
 		return nil, validation.Distinct(violations)
 	}
-	return &simulation.Autoscaler{Namespace: namespace, Spec: read, Options: chosen}, nil
+	out.Stages = plan
+	return out, nil
 }

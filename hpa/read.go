@@ -23,7 +23,6 @@ import (
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/internal/target"
-	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -113,13 +112,7 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	if options == nil {
 		options = a.Options()
 	}
-	read, violations := FromMessage(a.Object.Namespace, message(&a.Object.Spec), options)
-	if read != nil && (a.Stored.GetStages() != nil || conversion.HasFallback(a.Stored.GetSpec())) {
-		in := &recommender.Input{Namespace: read.Namespace, Spec: read.Spec, Options: read.Options}
-		violations = Structure("stages", a.Stored.GetStages())
-		plan, more := conversion.Stages(a.Stored.GetSpec(), a.Stored.GetStages(), in)
-		read.Stages, violations = plan, append(violations, more...)
-	}
+	read, violations := fromMessages(a.Object.Namespace, message(&a.Object.Spec), options, a.Stored, Structure("stages", a.Stored.GetStages()))
 	if a.File == "" {
 		return read, errorOf("", violations)
 	}
@@ -244,14 +237,32 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 	}
 }
 
-// check judges a spec before it becomes an object of autoscaling/v2, which can't hold everything
-// that is wrong. Whether 0 replicas are allowed is left to Engine, which knows the options.
+// check judges a spec before it becomes an object of autoscaling/v2, which can't hold everything that is wrong; then it
+// says all that is wrong with what is stored. Whether 0 replicas are allowed is left to Engine, which knows the options.
 func check(stored *setpointv1.TargetSpec) []Violation {
-	options := &setpointv1.RecommendOptions{}
-	proto.Merge(options, stored.GetOptions())
-	options.ScaleToZero = new(true)
-	_, violations := FromMessage("", stored.GetSpec(), options)
-	return violations
+	judge := func(at string, of, stages *setpointv1.TargetSpec, found []Violation) []Violation {
+		options := &setpointv1.RecommendOptions{}
+		proto.Merge(options, of.GetOptions())
+		options.ScaleToZero = new(true)
+		_, violations := fromMessages("", of.GetSpec(), options, stages, nil)
+		for _, v := range violations {
+			v.Field = at + v.Field
+			found = append(found, v)
+		}
+		return found
+	}
+	violations := judge("", stored, nil, nil)
+	if len(violations) == 0 {
+		return nil
+	}
+	violations = judge("", stored, stored, append(violations, validation.Structure(stored)...))
+	for i, shadow := range stored.GetShadows() {
+		if shadow.GetSpec() != nil { // which the structure says
+			of := &setpointv1.TargetSpec{Spec: shadow.GetSpec(), Options: shadow.GetOptions(), Stages: shadow.GetStages()}
+			violations = judge(fmt.Sprintf("shadows[%d].", i), of, of, violations)
+		}
+	}
+	return validation.Distinct(violations)
 }
 
 // nameOf names the nth object of a file that has no name: as the file, without its extension.

@@ -95,6 +95,17 @@ func TestErrorsNameTheForm(t *testing.T) {
 			"looks like the spec itself: behavior.scaleDown.stabilizationWindowSeconds: Invalid value: -1",
 		}},
 		{"a value of a stored spec", replace("a stored spec", `"10"`, "ten"), []string{`looks like a stored spec: spec.metrics[0].external.target.averageValue: Invalid value: "ten"`}},
+		{"values of a spec, its stages and its shadows", `spec: {minReplicas: 5, maxReplicas: 3}
+stages: {schedules: [{name: "A B", timeZone: Mars/Base, cron: "99 * * * *", duration: 60s, minReplicas: 900}]}
+options: {tolerance: much}
+shadows: [{name: b, spec: {maxReplicas: 2}, stages: {zeroGuards: [{metric: "External:nope", confirm: 0s}]}}]
+period: 0s
+`, []string{
+			"f.yaml:1: looks like a stored spec: spec.maxReplicas: ", "f.yaml:3: looks like a stored spec: options.tolerance: ",
+			"f.yaml:2: looks like a stored spec: stages.schedules[0].name: does not match", "f.yaml:2: looks like a stored spec: stages.schedules[0].timeZone: ", "f.yaml:2: looks like a stored spec: stages.schedules[0].cron: ",
+			"f.yaml:4: looks like a stored spec: shadows[0].stages.zeroGuards[0].confirm: ", "f.yaml:4: looks like a stored spec: shadows[0].stages.zeroGuards[0].metric: ",
+			"f.yaml:5: looks like a stored spec: period: ",
+		}},
 		{"no spec", "period: 10s", []string{"looks like a stored spec: spec: Required value"}},
 		{"a scenario", "duration: 1h\nload: []\nworkload: {}", []string{`is not an autoscaler: neither a manifest (with apiVersion and kind) nor a stored spec or a request (with spec) nor the spec itself (with maxReplicas); its keys are "duration", "load", "workload"`}},
 		{"an empty object", "{}", []string{"its keys are none"}},

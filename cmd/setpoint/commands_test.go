@@ -14,6 +14,9 @@ const (
 	recordings  = "../../clients/kubernetes/recording/testdata/curated.jsonl.gz"
 	simulated   = "../../examples/simulation/web.yaml"
 	demoTarget  = "clusters/demo/namespaces/shop/targets/web"
+	// refusedSpec is that of a manifest with a value that the API refuses.
+	refusedSpec = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 3, scaleTargetRef: {kind: Deployment, name: web}, metrics: [{type: Resource, resource: {name: cpu,\n" +
+		"  target: {type: Utilization, averageUtilization: 0}}}]}\n"
 )
 
 // Each gets a message that names the place, and exit code 2.
@@ -39,7 +42,7 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"quantity that does not parse", "{spec: {maxReplicas: 2}, scale: {specReplicas: 1}, podMetrics: [{pod: a, containers: [{name: x, usage: {cpu: lots}}]}]}", []string{"recommend", "-f", "-"}, `podMetrics[0].containers[0].usage["cpu"]: Invalid value: "lots"`},
 		{"form that there is not", "", []string{"recommend", "-f", "-", "-o", "xml"}, "must be one of [text json yaml]"},
 		{"explain without anything", "", []string{"explain"}, "nothing to explain"},
-		{"dump of the wrong kind", `{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}}]}`, []string{"explain", "--pods", "-"}, "-: items[0]: expected Pod (v1), found Service (v1)"},
+		{"dump of the wrong kind", `{"kind": "List", "apiVersion": "v1", "items": [{"kind": "Service", "apiVersion": "v1", "metadata": {"name": "a"}}]}`, []string{"explain", "--pods", "-"}, "-:1: items[0]: expected Pod (v1), found Service (v1)"},
 		{"dump that is no object", "just text", []string{"explain", "--hpa", "-"}, "-: expected a Kubernetes object"},
 		{"dump without an autoscaler", `{"kind": "PodList", "apiVersion": "v1", "items": []}`, []string{"explain", "--pods", "-"}, "give --hpa, or --dump with one in it"},
 		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is not an RFC 3339 time`},
@@ -53,6 +56,10 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"limits that are none", "", []string{"serve", "--max-pods", "0", "--max-batch", "-1"}, "--max-pods: 0 is not above 0"},
 		{"flags that exclude each other", "", []string{"targets", "export", demoTarget, "--since=1h", "--from=2026-01-02T15:04:05Z"}, "setpoint: --from and --since exclude each other; see setpoint targets export --help\n"},
 		{"flags of replay that exclude each other", "", []string{"replay", recordings, "--no-compare", "--strict"}, "setpoint: --no-compare and --strict exclude each other; see"},
+		{"completion of a shell that there is not", "", []string{"completion", "bogus"}, `unknown command "bogus"; see setpoint completion --help`},
+		{"a new spec for recordings that the service would refuse", refusedSpec, []string{"backtest", "--spec=-", recordings}, "-:5: spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"},
+		{"the same, for replay", refusedSpec, []string{"replay", "--spec=-", recordings}, "-:5: spec.metrics[0].resource.target.averageUtilization: Invalid value: 0: must be greater than 0"},
+		{"an autoscaler with a misspelled field", "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nspec: {maxReplicas: 3,\n  minReplica: 1}\n", []string{"explain", "--hpa=-"}, `-:4: unknown field "spec.minReplica"`},
 		{"help of a command that there is not", "", []string{"help", "bogus"}, `unknown command "bogus"; see setpoint --help`},
 		{"help of a command that a command has not", "", []string{"help", "targets", "bogus"}, `unknown command "targets bogus"; see setpoint --help`},
 		{"a token's file that is not there", "", []string{"targets", "list", "--token-file=nowhere"}, "setpoint: --token-file: stat nowhere: no such file"},

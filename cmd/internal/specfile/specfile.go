@@ -5,7 +5,9 @@ import (
 	"io"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/hpa"
 )
@@ -28,4 +30,18 @@ func read[T any](cmd *cobra.Command, name string, as func(string, io.Reader) (T,
 	defer func() { _ = file.Close() }()
 	read, err = as(name, file)
 	return read, cli.BadInput(err)
+}
+
+// Replacing is Read of a spec that replaces recorded ones, judged by all but one rule: whether it may have 0 replicas
+// is up to each recording.
+func Replacing(cmd *cobra.Command, name string) (*hpa.Autoscaler, error) {
+	a, err := Read(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	options := &setpointv1.RecommendOptions{}
+	proto.Merge(options, a.Options())
+	options.ScaleToZero = new(true)
+	_, err = a.Engine(options)
+	return a, cli.BadInput(err)
 }

@@ -111,7 +111,7 @@ scenario gets a target of its own there, which is deleted afterwards.`,
 func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	options := replay.Options{NoCompare: c.noCompare}
 	if c.spec != "" {
-		spec, err := specfile.Read(cmd, c.spec)
+		spec, err := specfile.Replacing(cmd, c.spec)
 		if err != nil {
 			return err
 		}

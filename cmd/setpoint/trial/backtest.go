@@ -95,7 +95,7 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 	if c.assumed.Assumed, err = c.assumed.read(); err != nil {
 		return cli.BadInput(err)
 	}
-	spec, err := specfile.Read(cmd, c.spec)
+	spec, err := specfile.Replacing(cmd, c.spec)
 	if err != nil {
 		return err
 	}
