@@ -9,7 +9,6 @@ import (
 
 	loop "github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
-	kubernetesflight "github.com/setpoint-dev/setpoint/clients/kubernetes/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
@@ -61,7 +60,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	}
 	seen := &patient{settings: s, config: cluster}
 	return &agentcmd.Platform{
-		Platform: a.Platform(), Kinds: agent.Kinds(), Ready: a.Ready, Problem: a.Standby, Recording: kubernetesflight.Format,
+		Platform: a.Platform(), Kinds: agent.Kinds(), Ready: a.Ready, Problem: a.Standby,
 		Queue: &agentcmd.Queue{QueueOptions: a.Queue(), Run: func(ctx context.Context, loop *loop.Loop) error {
 			klog.SetLogger(logging.New(parts.Log.Named("kubernetes")))
 			runtimelog.SetLogger(logging.New(parts.Log.Named("kubernetes")))

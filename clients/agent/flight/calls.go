@@ -13,11 +13,9 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// calls is the platform-independent form: requests, answers and reports as in REST.
-type calls struct{}
-
-// Begin implements Format.
-func (calls) Begin(target *setpointv1.Target) (Scenario, error) {
+// begin returns a scenario without calls: for a new target if target is nil, else for one with the service's
+// record of it, including its history.
+func begin(target *setpointv1.Target) (*scenario, error) {
 	s := &scenario{line: line{Source: "agent"}}
 	if target == nil {
 		return s, nil
@@ -55,16 +53,17 @@ type call struct {
 	ApplyError string `json:"applyError,omitempty"`
 }
 
-// scenario is an incomplete scenario. It implements Scenario.
+// scenario is an incomplete sequence of reconciles of one object.
 type scenario struct {
 	line line
 	// status is the target's status before the first call.
 	status *setpointv1.HorizontalPodAutoscalerStatus
-	bytes  int
+	// bytes is the approximate size in memory.
+	bytes int
 }
 
-// Add implements Scenario.
-func (s *scenario) Add(d *agent.Decision) error {
+// add adds the next decision. After an error the scenario is unchanged.
+func (s *scenario) add(d *agent.Decision) error {
 	request := without(d.Request, "request_id", "target_uid", "cluster_uid", "explain")
 	if len(s.line.Calls) == 0 && s.status != nil {
 		// The history at the start of a scenario has no status.
@@ -108,14 +107,9 @@ func without[M proto.Message](m M, fields ...protoreflect.Name) M {
 	return to.Interface().(M)
 }
 
-// Steps implements Scenario.
-func (s *scenario) Steps() int { return len(s.line.Calls) }
-
-// Bytes implements Scenario.
-func (s *scenario) Bytes() int { return s.bytes }
-
-// Write implements Scenario.
-func (s *scenario) Write(w io.Writer) error {
+// write writes the scenario as one line of a recording, with one call of w.Write, so that a crash leaves whole
+// lines.
+func (s *scenario) write(w io.Writer) error {
 	text, err := json.Marshal(&s.line)
 	if err != nil {
 		return err

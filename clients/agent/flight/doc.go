@@ -10,9 +10,7 @@
 // request without an answer, a change without a known outcome, a shadow's change. A recording
 // assumes that the service decides with its default settings, or those of the object.
 //
-// By default a scenario stores requests and answers as in REST, whatever the platform. A
-// platform with its own form of recordings brings a [Format]: Kubernetes' recordings store its
-// objects.
+// A scenario stores requests and answers as in REST, whatever the platform.
 //
 // The recorder never blocks a reconcile: when its queue is full it drops decisions and counts
 // them.

@@ -36,8 +36,6 @@ type Options struct {
 	// Targets provides the history at the start of a scenario. Nil: only new objects are
 	// recorded.
 	Targets Targets
-	// Format is the form of scenarios. Nil: requests and answers.
-	Format Format
 	// Registerer takes the metrics. Nil disables them.
 	Registerer prometheus.Registerer
 	// Log takes the lines. Nil: no log.
@@ -50,9 +48,6 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxSteps = cmp.Or(o.MaxSteps, 40)
 	o.Memory = cmp.Or(o.Memory, 32<<20)
 	o.Queue = cmp.Or(o.Queue, 2048)
-	if o.Format == nil {
-		o.Format = calls{}
-	}
 	if o.Log == nil {
 		o.Log = zap.NewNop()
 	}

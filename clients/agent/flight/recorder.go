@@ -32,7 +32,7 @@ type Recorder struct {
 	gaps map[agent.Key]bool
 
 	// Owned by the writing goroutine.
-	open  map[agent.Key]Scenario
+	open  map[agent.Key]*scenario
 	bytes int
 }
 
@@ -66,7 +66,7 @@ func newRecorder(options Options) (*Recorder, error) {
 	}
 	r := &Recorder{
 		options: options, notes: make(chan note, options.Queue), ended: make(chan struct{}),
-		gaps: map[agent.Key]bool{}, open: map[agent.Key]Scenario{},
+		gaps: map[agent.Key]bool{}, open: map[agent.Key]*scenario{},
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_agent_flight_steps_total",
 			Help: "Reconciles offered to the flight recorder: written, left out because they can't be replayed, dropped because too many waited, or failed to be written.",
@@ -186,12 +186,12 @@ func (r *Recorder) take(n note) {
 		return
 	case d.New:
 		r.finish(n.key)
-		if s, err := r.options.Format.Begin(nil); err == nil {
+		if s, err := begin(nil); err == nil {
 			r.open[n.key] = s
 		}
 	}
 	r.record(n.key, d)
-	if s := r.open[n.key]; s == nil || s.Steps() >= r.options.MaxSteps || r.bytes > r.options.Memory {
+	if s := r.open[n.key]; s == nil || len(s.line.Calls) >= r.options.MaxSteps || r.bytes > r.options.Memory {
 		r.finish(n.key)
 		r.anchor(n.key, d)
 	}
@@ -206,14 +206,14 @@ func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 		r.finish(key)
 		return
 	}
-	before := s.Bytes()
-	if err := s.Add(d); err != nil {
+	before := s.bytes
+	if err := s.add(d); err != nil {
 		r.options.Log.Debug("reconcile not recorded", zap.Stringer("object", key), zap.Error(err))
 		r.steps.WithLabelValues("left_out").Inc()
 		r.finish(key)
 		return
 	}
-	r.bytes += s.Bytes() - before
+	r.bytes += s.bytes - before
 }
 
 // anchor begins a scenario after a decision, with the service's current history. If the history
@@ -229,7 +229,7 @@ func (r *Recorder) anchor(key agent.Key, d *agent.Decision) {
 		target.GetLastDecision().GetRecommendationId() != d.Answer.GetRecommendationId() {
 		return
 	}
-	if s, err := r.options.Format.Begin(target); err == nil {
+	if s, err := begin(target); err == nil {
 		r.open[key] = s
 	}
 }
@@ -241,14 +241,14 @@ func (r *Recorder) finish(key agent.Key) {
 		return
 	}
 	delete(r.open, key)
-	r.bytes -= s.Bytes()
-	if s.Steps() == 0 {
+	r.bytes -= s.bytes
+	if len(s.line.Calls) == 0 {
 		return
 	}
 	result := "written"
-	if err := s.Write(r.file); err != nil {
+	if err := s.write(r.file); err != nil {
 		result = "failed"
 		r.options.Log.Error("recording not written", zap.Stringer("object", key), zap.Error(err))
 	}
-	r.steps.WithLabelValues(result).Add(float64(s.Steps()))
+	r.steps.WithLabelValues(result).Add(float64(len(s.line.Calls)))
 }

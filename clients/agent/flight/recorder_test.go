@@ -129,3 +129,39 @@ func TestSharesOfFleetsAreLeftOut(t *testing.T) {
 		t.Errorf("%d written, %d left out, %d scenarios are open; want 1, 1 and none", written, left, len(r.open))
 	}
 }
+
+// A scenario begins with a new object, or with the service's history, and ends before what can't be replayed.
+func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
+	t.Parallel()
+	unsettled := decision()
+	unsettled.Unsettled = true
+	for _, tt := range []struct {
+		name string
+		// seen is what follows the first reconcile of a new object, nil for a request without an answer.
+		seen             []*agent.Decision
+		written, leftOut int
+	}{
+		{"nothing", []*agent.Decision{decision()}, 2, 0},
+		{"a decision of which nothing is known", []*agent.Decision{unsettled, decision()}, 1, 2},
+		{"a question without an answer", []*agent.Decision{nil, decision(), decision()}, 1, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl")})
+			if err != nil {
+				t.Fatal(err)
+			}
+			first := decision()
+			first.New = true
+			for _, d := range append([]*agent.Decision{first}, tt.seen...) {
+				r.take(note{key: first.Key, decision: d})
+			}
+			for _, key := range r.keys() {
+				r.finish(key)
+			}
+			if written, left := count(t, r, "written"), count(t, r, "left_out"); written != tt.written || left != tt.leftOut {
+				t.Errorf("%d written, %d left out; want %d and %d", written, left, tt.written, tt.leftOut)
+			}
+		})
+	}
+}

@@ -40,7 +40,7 @@ type Scenario struct {
 	// State is the target's record before the first call, as the service keeps it, in place of Before; only
 	// package replay reads it.
 	State []byte `json:"state,omitempty"`
-	// Calls replace HPA and Steps in recordings of other platforms' agents: requests and
+	// Calls replace HPA and Steps in recordings of agents and of the service: requests and
 	// answers, in order of time. Reading converts them to Steps. Before is the target's
 	// setpoint.v1.History before the first call, in JSON; reading converts it to History.
 	Calls  []Call          `json:"calls,omitempty"`

@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
-	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -89,8 +88,6 @@ type Platform struct {
 	Problem func() string
 	// Run runs beside the loop until the context ends. An error stops the agent.
 	Run func(ctx context.Context) error
-	// Recording is the form of recordings. Nil: that of all platforms.
-	Recording flight.Format
 	// Notes are worth a word at the start.
 	Notes []string
 	// Pages are the platform's own at the admin address.

@@ -28,14 +28,13 @@ func (s *Record) list() []config.Setting {
 	}
 }
 
-// Open starts recording in the format (nil: the one of all platforms) until the returned
-// function is called. Without a file it returns no observer.
-func (s *Record) Open(format flight.Format, targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) ([]agent.Observer, func(), error) {
+// Open starts recording until the returned function is called. Without a file it returns no observer.
+func (s *Record) Open(targets flight.Targets, metrics prometheus.Registerer, log *zap.Logger) ([]agent.Observer, func(), error) {
 	if s.File == "" {
 		return nil, func() {}, nil
 	}
 	recorder, err := flight.Open(flight.Options{
-		File: s.File, MaxBytes: s.MaxBytes, MaxFiles: s.MaxFiles, Format: format, Targets: targets, Registerer: metrics, Log: log,
+		File: s.File, MaxBytes: s.MaxBytes, MaxFiles: s.MaxFiles, Targets: targets, Registerer: metrics, Log: log,
 	})
 	if err != nil {
 		return nil, nil, fmt.Errorf("--record: %w", err)

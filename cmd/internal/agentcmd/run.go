@@ -75,7 +75,7 @@ func (c *command) newLoop(platform *Platform, noted agent.Watched, client *setpo
 
 // serve runs the loop, its companions, and the admin address.
 func (c *command) serve(ctx context.Context, platform *Platform, client *setpoint.Client, kept *status.Book, metrics *prometheus.Registry, log *zap.Logger) error {
-	observers, closeRecording, err := c.Record.Open(platform.Recording, client, metrics, log)
+	observers, closeRecording, err := c.Record.Open(client, metrics, log)
 	if err != nil {
 		return cli.BadInput(err)
 	}
