@@ -168,16 +168,3 @@ func TestBoundsAheadAreBounded(t *testing.T) {
 		t.Errorf("the last is %+v", last)
 	}
 }
-
-func BenchmarkBoundsAhead(b *testing.B) {
-	plan := &stages.Plan{}
-	for n := range 64 {
-		plan.Schedules = append(plan.Schedules, stages.Schedule{
-			Name: fmt.Sprint("s", n), Times: times(b, "Europe/Berlin", fmt.Sprintf("%d 8 * * *", n%60), "", time.Hour), Min: 1_000_000, Max: -1, RampUp: 6 * time.Hour, RampDown: 6 * time.Hour,
-		})
-	}
-	at := instant(b, "2026-11-23T00:00:00Z")
-	for b.Loop() {
-		plan.Ahead(2, 2_000_000, at)
-	}
-}

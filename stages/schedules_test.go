@@ -365,25 +365,3 @@ func TestAtOnceIsAnEditedSpec(t *testing.T) {
 		return stages.Around{Plan: &stages.Plan{Schedules: list}}, edited
 	})
 }
-
-func BenchmarkSchedules(b *testing.B) {
-	r := rand.New(rand.NewPCG(31, 6))
-	in := randomInput(r, 8)
-	in.ScaleError = nil
-	for _, n := range []int{0, 1, 64} {
-		plan := &stages.Plan{}
-		for i := range n {
-			plan.Schedules = append(plan.Schedules, stages.Schedule{
-				Name: fmt.Sprint("s", i), Min: int32(i % 20), Max: -1, RampUp: time.Hour, RampDown: time.Hour,
-				Times: times(b, "Europe/Berlin", fmt.Sprintf("%d %d * * 1-5", i%60, i%24), "", 5*time.Hour),
-			})
-		}
-		b.Run(fmt.Sprint(n), func(b *testing.B) {
-			b.ReportAllocs()
-			around := stages.Around{Plan: plan}
-			for i := 0; b.Loop(); i++ {
-				around.RecommendIn(nil, noon.Add(time.Duration(i)*15*time.Second), &in, nil, nil)
-			}
-		})
-	}
-}

@@ -289,22 +289,3 @@ type direct struct {
 func (d direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
 	return d.service.Recommend(ctx, req)
 }
-
-// BenchmarkReconcile is a reconcile of one object, with the service in the same process.
-func BenchmarkReconcile(b *testing.B) {
-	p := &restless{Fake: newPlatform(1).Fake}
-	s := agenttest.NewService(testserver.Recommendations(b))
-	l, err := agent.New(p, agent.Service{Calls: direct{s, testserver.Recommendations(b)}}, agent.Options{
-		Cluster: "demo", FirstWait: -1,
-	}, agent.QueueOptions{Wake: func(...agent.Key) {}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	key := agent.Key{Kind: "Service", Namespace: "shop", Name: "web-000"}
-	b.ReportAllocs()
-	for b.Loop() {
-		if _, again := l.Reconcile(b.Context(), key); !again {
-			b.Fatal("it is gone")
-		}
-	}
-}

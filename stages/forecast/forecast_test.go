@@ -462,14 +462,3 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
-
-func BenchmarkOutlook(b *testing.B) {
-	s, r := settings(zone(b, "Europe/Berlin")), &forecast.Ring{}
-	start := time.Date(2026, 3, 20, 0, 0, 0, 0, time.UTC)
-	fill(r, start, start.AddDate(0, 0, 15), s, func(at time.Time) int32 { return int32(at.Hour()) })
-	at := start.AddDate(0, 0, 15)
-	b.ReportAllocs()
-	for b.Loop() {
-		_ = r.Outlook(s, forecast.BucketOf(at))
-	}
-}

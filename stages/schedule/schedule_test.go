@@ -488,59 +488,6 @@ func TestCompiledTimesAreKept(t *testing.T) {
 	}
 }
 
-func BenchmarkAt(b *testing.B) {
-	var all []*Times
-	for i := range 64 {
-		all = append(all, compiled(b, Text{Zone: "Europe/Berlin", Cron: fmt.Sprintf("%d %d * * 1-5", i%60, i%24), Duration: 3 * time.Hour}))
-	}
-	start := time.Date(2026, 11, 23, 0, 0, 0, 0, time.UTC)
-	b.Run("64 schedules by 15 s", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			at := start.Add(time.Duration(i) * 15 * time.Second)
-			for _, t := range all {
-				t.At(at)
-			}
-		}
-	})
-	b.Run("one search", func(b *testing.B) {
-		for i := 0; b.Loop(); i++ {
-			all[i%64].search(start.Add(time.Duration(i) * time.Hour))
-		}
-	})
-	worst := map[string]Text{
-		"end at each start": {Zone: "Europe/Berlin", Cron: "* * * * *", EndCron: "* * * * *"},
-		"chain of minutes":  {Zone: "Europe/Berlin", Cron: "* * * * *", Duration: time.Minute},
-		"leap days":         {Zone: "Europe/Berlin", Cron: "0 0 29 2 *", EndCron: "1 0 29 2 *"},
-	}
-	for name, text := range worst {
-		times := compiled(b, text)
-		b.Run("one search, "+name, func(b *testing.B) {
-			for i := 0; b.Loop(); i++ {
-				times.search(start.Add(time.Duration(i) * time.Hour))
-			}
-		})
-	}
-	b.Run("one cron that never fires", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := Compile(Text{Zone: "Europe/Berlin", Cron: "0 0 30 2 *", Duration: time.Hour}); err == nil {
-				b.Fatal("accepted")
-			}
-		}
-	})
-	b.Run("compile", func(b *testing.B) {
-		for b.Loop() {
-			if _, err := parseCron("*/5 8-18 * * 1-5"); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	b.Run("compiled", func(b *testing.B) {
-		for b.Loop() {
-			compiled(b, Text{Zone: "Europe/Berlin", Cron: "0 8 * * 1-5", Duration: 3 * time.Hour})
-		}
-	})
-}
-
 // A zone has one name for each entry of the database: other paths to its file would each be a zone of its own.
 func TestPathsAreNoZones(t *testing.T) {
 	for _, name := range []string{"./UTC", "Europe//Berlin", "/UTC", "UTC/", "Europe/./Berlin", "Europe/../UTC", "Europe\\Berlin", "UTC\x00", "tzdata.zi", "Europe", strings.Repeat("x", 1<<16), "Zürich"} {
