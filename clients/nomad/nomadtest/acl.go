@@ -1,13 +1,10 @@
 package nomadtest
 
 import (
-	"encoding/json"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/hashicorp/nomad/api"
 )
@@ -20,7 +17,6 @@ type acl struct {
 	on       bool
 	tokens   map[string]*api.ACLToken // by secret
 	policies map[string]rules
-	made     int
 }
 
 // rules are a policy's permissions: capabilities by namespace, and reading nodes.
@@ -69,10 +65,9 @@ func parseRules(text string) rules {
 // caller is the sender of a request.
 type caller struct {
 	all bool // may do everything
-	// bad reports whether the token is unknown, revoked or expired, malformed whether it is no
-	// token at all.
-	bad, malformed bool
-	rules          []rules
+	// bad reports whether the token is unknown or revoked.
+	bad   bool
+	rules []rules
 }
 
 // caller returns the sender of a request. The caller holds the lock.
@@ -91,8 +86,8 @@ func (s *Server) caller(r *http.Request) caller {
 	switch {
 	case secret == Management:
 		return caller{all: true}
-	case token == nil, token.ExpirationTime != nil && !time.Now().Before(*token.ExpirationTime):
-		return caller{bad: true, malformed: secret == "token:malformed"}
+	case token == nil:
+		return caller{bad: true}
 	}
 	var c caller
 	for _, name := range token.Policies {
@@ -172,71 +167,4 @@ func (a *acl) init() {
 	if a.tokens == nil {
 		a.tokens, a.policies = map[string]*api.ACLToken{}, map[string]rules{}
 	}
-}
-
-// serveACL handles calls about tokens and policies.
-func (s *Server) serveACL(r *http.Request) answer {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.acl.init()
-	c, secret := s.caller(r), r.Header.Get("X-Nomad-Token")
-	policy, ofPolicy := strings.CutPrefix(r.URL.Path, "/v1/acl/policy/")
-	accessor, ofToken := strings.CutPrefix(r.URL.Path, "/v1/acl/token/")
-	switch {
-	case accessor == "self" && secret == "":
-		return answer{status: http.StatusOK, zero: true, body: &api.ACLToken{AccessorID: "anonymous", Name: "Anonymous Token", Type: "client", Policies: []string{"anonymous"}}}
-	case accessor == "self" && s.acl.tokens[secret] != nil && !c.bad:
-		return answer{status: http.StatusOK, index: 1, body: s.acl.tokens[secret]}
-	case !c.all:
-		return denied()
-	case ofPolicy && r.Method == http.MethodPut:
-		var p api.ACLPolicy
-		if err := json.NewDecoder(r.Body).Decode(&p); err != nil {
-			return refuse(http.StatusBadRequest, "%v", err)
-		}
-		s.acl.policies[policy] = parseRules(p.Rules)
-		return answer{status: http.StatusOK, index: s.next()}
-	case ofPolicy && r.Method == http.MethodDelete:
-		delete(s.acl.policies, policy)
-		return answer{status: http.StatusOK, index: s.next()}
-	case ofToken && r.Method == http.MethodDelete:
-		for secret, token := range s.acl.tokens {
-			if token.AccessorID == accessor {
-				delete(s.acl.tokens, secret)
-			}
-		}
-		return answer{status: http.StatusOK, index: s.next()}
-	case r.URL.Path == "/v1/acl/token" && r.Method == http.MethodPut:
-		return s.makeToken(r)
-	}
-	return answer{status: http.StatusNotFound}
-}
-
-// minTTL is the minimum lifetime of a token.
-const minTTL = time.Minute
-
-// makeToken creates a token with the secret "token:" and its name.
-func (s *Server) makeToken(r *http.Request) answer {
-	var asked struct {
-		Name, Type    string
-		Policies      []string
-		ExpirationTTL string
-	}
-	if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
-		return refuse(http.StatusBadRequest, "%v", err)
-	}
-	s.acl.made++
-	token := &api.ACLToken{
-		AccessorID: fmt.Sprintf("00000000-0000-0000-0001-%012d", s.acl.made), SecretID: "token:" + asked.Name,
-		Name: asked.Name, Type: asked.Type, Policies: asked.Policies,
-	}
-	if asked.ExpirationTTL != "" {
-		ttl, err := time.ParseDuration(asked.ExpirationTTL)
-		if err != nil || ttl < minTTL {
-			return refuse(http.StatusBadRequest, "token 0 invalid: 1 error occurred:\n\t* expiration time cannot be less than 1m0s in the future (was %s)\n\n", asked.ExpirationTTL)
-		}
-		token.ExpirationTTL, token.ExpirationTime = ttl, new(time.Now().Add(ttl))
-	}
-	s.acl.tokens[token.SecretID] = token
-	return answer{status: http.StatusOK, index: s.next(), body: token}
 }

@@ -26,8 +26,6 @@ type Placement struct {
 	// Usage is an allocation's usage: MHz of CPU and bytes of memory, per task. Nil: none. It
 	// is called with the server's lock held.
 	Usage func(a *api.AllocationListStub) (mhz float64, rss uint64)
-	// NewID names a new allocation of a job, replacing the given id. May be nil.
-	NewID func(job, id string) string
 	// Change changes the listed allocation. May be nil. It is called with the server's lock
 	// held.
 	Change func(a *api.AllocationListStub)
@@ -79,12 +77,8 @@ func (s *Server) reconcile(key jobKey, j *job) {
 				continue
 			}
 			s.placed++
-			id := fmt.Sprintf("00000000-0000-0000-0002-%012d", s.placed)
-			if s.Placement.NewID != nil {
-				id = s.Placement.NewID(key.id, id)
-			}
 			j.allocations = append(j.allocations, &allocation{
-				id: id, name: fmt.Sprintf("%s.%s[%d]", key.id, *g.Name, number), group: *g.Name,
+				id: fmt.Sprintf("00000000-0000-0000-0002-%012d", s.placed), name: fmt.Sprintf("%s.%s[%d]", key.id, *g.Name, number), group: *g.Name,
 				version: j.version, created: now, started: now.Add(cmp.Or(s.Placement.StartTime, time.Second)), index: s.index,
 			})
 		}
@@ -142,7 +136,7 @@ func (s *Server) stub(key jobKey, j *job, a *allocation) *api.AllocationListStub
 	if d != nil && now.Before(d.begin) {
 		d = d.before
 	}
-	if d != nil && state == "running" && !d.failed && !d.end.IsZero() && !now.Before(d.end) {
+	if d != nil && state == "running" && !d.end.IsZero() && !now.Before(d.end) {
 		out.DeploymentStatus = &api.AllocDeploymentStatus{Healthy: new(true), Timestamp: d.end}
 	}
 	if s.Placement.Change != nil {
@@ -247,9 +241,6 @@ func matches(filter string, one any) bool {
 	return false
 }
 
-// malformedToken is the error of client calls with a malformed token.
-const malformedToken = "failed to parse signed token: go-jose/go-jose: compact JWS format must have three parts"
-
 // cluster handles calls that are not about jobs. The lock is held.
 func (s *Server) cluster(c caller, at string) (answer, bool) {
 	list := func(body any) (answer, bool) {
@@ -305,9 +296,6 @@ func (s *Server) statistics(c caller, id string) answer {
 		for _, a := range j.allocations {
 			if a.id != id {
 				continue
-			}
-			if c.malformed {
-				return refuse(http.StatusInternalServerError, "rpc error: "+malformedToken)
 			}
 			if !c.may(key.namespace, "read-job") {
 				return denied()
@@ -369,8 +357,6 @@ func (s *Server) listDeployments(c caller, query url.Values, namespace string) [
 			CreateTime: j.deployment.begin.UnixNano(), Status: "running", StatusDescription: "Deployment is running",
 		}
 		switch {
-		case j.deployment.failed:
-			d.Status, d.StatusDescription = "failed", "Deployment marked as failed"
 		case j.deployment.end.IsZero():
 			d.StatusDescription = "Deployment is running but requires manual promotion"
 		case !j.deployment.active(time.Now()):

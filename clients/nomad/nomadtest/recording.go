@@ -32,21 +32,12 @@ type Exchange struct {
 		BodyText   string  `json:"body_text"`
 		DurationMS float64 `json:"duration_ms"`
 		Error      string
-		// Stream are the lines of an event stream; nil for other answers.
-		Stream []Line
 	}
 	// AtMS is the time of the request since the start of the theme.
 	AtMS float64 `json:"at_ms"`
 	// CPUSecondsUsed is the kernel's count at the time of the answer, by process. Only
 	// statistics have it.
 	CPUSecondsUsed map[string]float64 `json:"cpu_seconds_used"`
-}
-
-// Line is one of an event stream: JSON, or a text.
-type Line struct {
-	AfterMS float64 `json:"after_ms"`
-	JSON    json.RawMessage
-	Text    string
 }
 
 // At is the time of the request since the start of the theme.

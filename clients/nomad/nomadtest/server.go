@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
-	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,8 +30,6 @@ type Server struct {
 	// Builds are the versions of the servers, which have no effect on behaviour. Default: one
 	// of the recorded version. After the first request use Replace.
 	Builds []string
-	// NewPolicyID names a new policy. Default: counted names.
-	NewPolicyID func(target map[string]string) string
 
 	mu       sync.Mutex
 	index    uint64 // guarded by mu, as is all that follows
@@ -63,8 +60,7 @@ type job struct {
 // deployment is active from its begin, shortly after the change that caused it, to its end.
 type deployment struct {
 	id         string
-	begin, end time.Time // a zero end: a canary waits for its promotion
-	failed     bool
+	begin, end time.Time   // a zero end: a canary waits for its promotion
 	before     *deployment // its health counts until the begin of this one, which has none before
 }
 
@@ -78,16 +74,7 @@ const (
 )
 
 func (d *deployment) active(now time.Time) bool {
-	return d != nil && !d.failed && !now.Before(d.begin) && (d.end.IsZero() || now.Before(d.end))
-}
-
-// FailDeployment fails the deployment of a job, as POST /v1/deployment/fail does.
-func (s *Server) FailDeployment(namespace, id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if j := s.jobs[jobKey{namespace, id}]; j != nil && j.deployment != nil {
-		j.deployment.failed = true
-	}
+	return d != nil && !now.Before(d.begin) && (d.end.IsZero() || now.Before(d.end))
 }
 
 // Snapshot is the state of a server.
@@ -153,10 +140,6 @@ func refuse(status int, format string, args ...any) answer {
 }
 
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if clean := path.Clean(r.URL.Path); strings.Contains(r.URL.Path, "//") {
-		http.Redirect(w, r, clean, http.StatusTemporaryRedirect)
-		return
-	}
 	a := answer{}
 	if s.Intercept != nil {
 		a.status, a.text = s.Intercept(r)
@@ -204,9 +187,6 @@ func (s *Server) route(r *http.Request) answer {
 	s.mu.Lock()
 	c := s.caller(r)
 	s.mu.Unlock()
-	if strings.HasPrefix(at, "/v1/acl/") {
-		return s.serveACL(r)
-	}
 	if a, ok := s.routePlaced(r, c, namespace); ok && reads {
 		return a
 	}
@@ -367,7 +347,7 @@ func (s *Server) policy(id string) answer {
 // refresh marks a job as stable after its first deployment: its ModifyIndex moves, that of its
 // specification does not.
 func (s *Server) refresh(j *job) {
-	if d := j.deployment; !j.stable && d != nil && !d.failed && !d.end.IsZero() && !time.Now().Before(d.end) {
+	if d := j.deployment; !j.stable && d != nil && !d.end.IsZero() && !time.Now().Before(d.end) {
 		j.stable, j.modified = true, s.next()
 	}
 }
@@ -417,20 +397,11 @@ func (s *Server) register(r *http.Request) answer {
 	if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Job == nil || body.Job.ID == nil {
 		return refuse(http.StatusBadRequest, "Job must be specified")
 	}
-	if strings.Contains(*body.Job.ID, " ") {
-		return refuse(http.StatusInternalServerError, "1 error occurred:\n\t* Job ID contains a space\n\n")
-	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	key := jobKey{"default", *body.Job.ID}
 	if body.Job.Namespace != nil {
 		key.namespace = *body.Job.Namespace
-	}
-	kind := typeOf(body.Job)
-	for _, g := range body.Job.TaskGroups {
-		if g.Scaling != nil && kind == api.JobTypeSystem {
-			return refuse(http.StatusBadRequest, "Task groups with job type system do not support scaling blocks")
-		}
 	}
 	before := s.jobs[key]
 	if before != nil && !before.stopped && same(before.Job, body.Job) {
@@ -458,9 +429,6 @@ func (s *Server) register(r *http.Request) answer {
 	s.jobs[key] = j
 	s.deploy(j, before != nil)
 	s.reconcile(key, j)
-	if !evaluated(j.Job) {
-		return answer{status: http.StatusOK, index: index, body: &api.JobRegisterResponse{JobModifyIndex: index}}
-	}
 	return s.registered(index, index)
 }
 
@@ -495,9 +463,6 @@ func (s *Server) setPolicy(j, before *job, key jobKey, g *api.TaskGroup, index u
 	} else {
 		s.made++
 		p.ID = fmt.Sprintf("00000000-0000-0000-0000-%012d", s.made)
-		if s.NewPolicyID != nil {
-			p.ID = s.NewPolicyID(p.Target)
-		}
 	}
 	s.policies, j.policies[*g.Name] = index, p
 }
@@ -526,8 +491,7 @@ func typeOf(j *api.Job) string {
 }
 
 // deploy starts a deployment, if the job has them: services with an update block, and system
-// jobs. A new version of a job with canaries waits for their promotion; so does the first
-// scaling after such a deployment failed.
+// jobs. A new version of a job with canaries waits for their promotion.
 func (s *Server) deploy(j *job, newVersion bool) {
 	updated := func(g *api.TaskGroup) bool { return g.Update != nil }
 	if kind := typeOf(j.Job); kind != api.JobTypeSystem && (kind != api.JobTypeService || !slices.ContainsFunc(j.TaskGroups, updated)) {
@@ -542,9 +506,8 @@ func (s *Server) deploy(j *job, newVersion bool) {
 	if !slices.ContainsFunc(slices.Collect(maps.Values(j.counts)), func(n int64) bool { return n > 0 }) {
 		d.end = begin // nothing to wait for
 	}
-	failed := j.deployment != nil && j.deployment.failed
 	for _, g := range j.TaskGroups {
-		if g.Update != nil && g.Update.Canary != nil && *g.Update.Canary > 0 && (newVersion || failed) {
+		if g.Update != nil && g.Update.Canary != nil && *g.Update.Canary > 0 && newVersion {
 			d.end = time.Time{}
 		}
 		if g.Update != nil && g.Update.MaxParallel != nil && *g.Update.MaxParallel == 0 {
@@ -577,29 +540,15 @@ func (s *Server) stop(key jobKey, purge bool) answer {
 	return s.registered(index, index)
 }
 
-// scale checks in Nomad's order.
+// scale checks what an agent can meet, in Nomad's order.
 func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 	var request api.ScalingRequest
-	if r.ContentLength == 0 {
-		return refuse(http.StatusBadRequest, "Request body is empty")
-	}
 	if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
 		return refuse(http.StatusBadRequest, "%v", err)
 	}
 	group, count := request.Target["Group"], request.Count
-	switch job, namespace := request.Target["Job"], request.Target["Namespace"]; {
-	case job != "" && job != key.id:
-		return refuse(http.StatusBadRequest, "job ID in payload did not match URL")
-	case !c.may(key.namespace, "scale-job", "submit-job"):
+	if !c.may(key.namespace, "scale-job", "submit-job") {
 		return denied()
-	case namespace != "" && namespace != key.namespace:
-		return refuse(http.StatusBadRequest, "namespace in payload did not match header")
-	case group == "":
-		return refuse(http.StatusBadRequest, "missing task group name for scaling action")
-	case count != nil && *count < 0:
-		return refuse(http.StatusBadRequest, "scaling action count can't be negative")
-	case count != nil && request.Error:
-		return refuse(http.StatusBadRequest, "scaling action should not contain count if error is true")
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -607,15 +556,9 @@ func (s *Server) scale(r *http.Request, c caller, key jobKey) answer {
 	if j == nil {
 		return refuse(http.StatusNotFound, "job %q not found", key.id)
 	}
-	if typeOf(j.Job) == api.JobTypeSystem && count != nil && *count > 1 {
-		return refuse(http.StatusBadRequest, `jobs of type "system" can only be scaled between 0 and 1`)
-	}
 	previous, ok := j.counts[group]
 	if !ok {
 		return refuse(http.StatusBadRequest, "task group %q specified for scaling does not exist in job", group)
-	}
-	if typeOf(j.Job) == api.JobTypeSystem && count == nil {
-		return answer{} // Nomad's handler panics
 	}
 	if count != nil {
 		if a, refused := s.mayNot(j, group, *count, request.JobModifyIndex); refused {
