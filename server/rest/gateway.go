@@ -65,16 +65,19 @@ func New(options Options) *Gateway {
 // Add adds a service, as gRPC's RegisterService does.
 func (g *Gateway) Add(desc *grpc.ServiceDesc, service any) { g.conn.add(desc, service) }
 
-// Handler serves the contract's paths, and those of other systems' contracts.
-func (g *Gateway) Handler() (http.Handler, error) {
-	mux := runtime.NewServeMux(
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, &restjson.Marshaler{Check: checkJSON}),
+func newMux() *runtime.ServeMux {
+	return runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{Marshaler: restjson.Marshaler{Check: checkJSON}}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(admission.ForwardedHeader),
 	)
-	ctx := context.Background()
+}
+
+// Handler serves the contract's paths, and those of other systems' contracts.
+func (g *Gateway) Handler() (http.Handler, error) {
+	ctx, mux := context.Background(), newMux()
 	for _, err := range []error{
 		setpointv1.RegisterRecommendationServiceHandlerClient(ctx, mux, setpointv1.NewRecommendationServiceClient(g.conn)),
 		setpointv1.RegisterTargetServiceHandlerClient(ctx, mux, setpointv1.NewTargetServiceClient(g.conn)),

@@ -3,6 +3,7 @@ package services_test
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/http"
 	"syscall"
@@ -146,4 +147,61 @@ func processorTime() time.Duration {
 	var used syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails for oneself
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkListTargets measures the processor's time of a page of 1,000 targets, a target.
+func BenchmarkListTargets(b *testing.B) {
+	const targets = 1000
+	s := servertest.Start(b)
+	batch := &setpointv1.BatchRecommendRequest{}
+	for i := range targets / 2 {
+		for _, name := range []string{"a", "b"} {
+			req := servertest.PodsRequest(10)
+			req.Target = fmt.Sprintf("clusters/c/namespaces/n/targets/%s%d", name, i)
+			batch.Requests = append(batch.Requests, req)
+		}
+	}
+	for range 20 {
+		s.Clock.Advance(servertest.Period)
+		if _, err := s.Recommendations.BatchRecommend(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for transport, list := range map[string]func() int{
+		"grpc": func() int {
+			page, err := s.Targets.ListTargets(b.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/c/namespaces/n", PageSize: targets})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return len(page.GetTargets())
+		},
+		"rest": func() int {
+			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, fmt.Sprint(s.URL, "/v1/clusters/c/namespaces/n/targets?pageSize=", targets), http.NoBody)
+			if err != nil {
+				b.Fatal(err)
+			}
+			answer, err := http.DefaultClient.Do(req)
+			if err != nil {
+				b.Fatal(err)
+			}
+			defer answer.Body.Close()
+			text, err := io.ReadAll(answer.Body)
+			if err != nil {
+				b.Fatal(err)
+			}
+			return bytes.Count(text, []byte(`"lastDecision"`))
+		},
+	} {
+		b.Run("transport="+transport, func(b *testing.B) {
+			before, n := processorTime(), 0
+			for b.Loop() {
+				if listed := list(); listed != targets {
+					b.Fatal(listed)
+				}
+				n += targets
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(n), "cpu-ns/target")
+		})
+	}
 }

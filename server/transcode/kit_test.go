@@ -48,6 +48,8 @@ var everyMessage = func() (all []subject) {
 		setpointv1.File_setpoint_v1_recommendation_service_proto,
 		setpointv1.File_setpoint_v1_simulation_service_proto,
 		setpointv1.File_setpoint_v1_operations_service_proto,
+		setpointv1.File_setpoint_v1_override_service_proto,
+		setpointv1.File_setpoint_v1_fleet_service_proto,
 		setpointv1.File_setpoint_v1_target_service_proto,
 	} {
 		for i := range file.Messages().Len() {
