@@ -249,8 +249,8 @@ bench-beside: ## Measure the service of an older commit and this one in turns: a
 	scripts/bench-beside.sh $(OLD)
 
 .PHONY: bench-micro
-bench-micro: ## Run the engine's and the service's benchmarks
-	go test -run='^$$' -bench=. -benchmem ./recommender/... ./server/...
+bench-micro: ## Run the benchmarks of the engine, stages, fleets and the service
+	go test -run='^$$' -bench=. -benchmem ./recommender/... ./stages/... ./fleet/... ./server/...
 
 .PHONY: bench-edge
 bench-edge: ## Measure the effect of overload on callers; fails if a goal is missed
