@@ -1,6 +1,7 @@
 package rest
 
 import (
+	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
@@ -19,16 +20,30 @@ type marshaler struct {
 
 // Marshal implements runtime.Marshaler.
 func (m *marshaler) Marshal(v any) ([]byte, error) {
-	if answer, ok := v.(proto.Message); ok {
-		if text, ok := m.usual(answer); ok {
-			return text, nil
-		}
+	if text, ok := m.usual(v); ok {
+		return text, nil
 	}
 	return m.Marshaler.Marshal(v)
 }
 
-// usual writes an answer, if it has nothing unusual.
-func (m *marshaler) usual(answer proto.Message) (text []byte, ok bool) {
+// usual writes an answer or a part of a stream, which the gateway wraps, if it has nothing unusual.
+func (m *marshaler) usual(v any) (text []byte, ok bool) {
+	switch v := v.(type) {
+	case proto.Message:
+		return m.message(nil, v)
+	case map[string]any:
+		part, ok := v["result"].(proto.Message)
+		if !ok || len(v) != 1 {
+			return nil, false
+		}
+		text, ok = m.message([]byte(`{"result":`), part)
+		return append(text, '}'), ok
+	}
+	return nil, false
+}
+
+// message appends a message, if it has nothing unusual.
+func (m *marshaler) message(text []byte, answer proto.Message) (_ []byte, ok bool) {
 	buffer := buffers.Get().(*[]byte)
 	defer giveBack(buffer)
 	wire, err := proto.MarshalOptions{}.MarshalAppend((*buffer)[:0], answer)
@@ -36,7 +51,7 @@ func (m *marshaler) usual(answer proto.Message) (text []byte, ok bool) {
 	if err != nil {
 		return nil, false
 	}
-	return m.tablesOf(answer.ProtoReflect().Descriptor()).AppendJSON(make([]byte, 0, 3*len(wire)), wire)
+	return m.tablesOf(answer.ProtoReflect().Descriptor()).AppendJSON(slices.Grow(text, 3*len(wire)), wire)
 }
 
 func (m *marshaler) tablesOf(md protoreflect.MessageDescriptor) *transcode.Message {

@@ -10,7 +10,6 @@ import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -30,7 +29,7 @@ func TestAnswersAreWrittenByTheirTables(t *testing.T) {
 	at := timestamppb.New(time.Unix(1_767_225_600, 0))
 	for _, tt := range []struct {
 		name   string
-		answer proto.Message
+		answer any
 		usual  bool
 	}{
 		{"a list", &setpointv1.ListTargetsResponse{NextPageToken: "next", Targets: []*setpointv1.Target{
@@ -41,6 +40,8 @@ func TestAnswersAreWrittenByTheirTables(t *testing.T) {
 		}}, true},
 		{"an empty list", &setpointv1.ListTargetsResponse{}, true},
 		{"decisions", &setpointv1.ListDecisionsResponse{Decisions: []*setpointv1.Decision{{Time: at, Reason: "<quoted> \"é\""}}}, true},
+		{"a part of a stream", map[string]any{"result": &setpointv1.WatchDecisionsResponse{}}, true},
+		{"the error that ends a stream", map[string]any{"error": refused.Proto()}, false},
 		{"a text that is none", &setpointv1.Target{Name: "\xff"}, false},
 		{"an error with details", refused.Proto(), false},
 	} {
