@@ -14,7 +14,6 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/test/testserver"
@@ -262,30 +261,4 @@ func TestWhatADriverNeeds(t *testing.T) {
 			}
 		})
 	}
-}
-
-// restless is a platform whose objects change with each read, so that each read leads to a
-// reconcile.
-type restless struct {
-	*agenttest.Fake
-	looks int
-}
-
-func (r *restless) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
-	o, err := r.Fake.Object(ctx, key, before)
-	if err == nil {
-		r.looks++
-		o.Revision = agent.Version(fmt.Sprint(r.looks))
-	}
-	return o, err
-}
-
-// direct is a service in process.
-type direct struct {
-	agent.Recommender
-	service setpointv1.RecommendationServiceServer
-}
-
-func (d direct) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
-	return d.service.Recommend(ctx, req)
 }

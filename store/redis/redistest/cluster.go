@@ -81,22 +81,6 @@ func (c *Cluster) Replicas() []*Server {
 	return withRole(c.servers, "slave")
 }
 
-// MasterForKey returns the current master of the key.
-func (c *Cluster) MasterForKey(key string) *Server {
-	c.t.Helper()
-	client := redis.NewClusterClient(c.options())
-	defer client.Close()
-	master, err := client.MasterForKey(c.t.Context(), key)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	i := slices.Index(c.Addrs(), master.Options().Addr)
-	if i < 0 {
-		c.t.Fatalf("%q belongs to %s, which is not one of %v", key, master.Options().Addr, c.Addrs())
-	}
-	return c.servers[i]
-}
-
 // Client returns a client of the whole cluster with all rights, whatever users and
 // passwords the Config sets. It is closed when t ends.
 func (c *Cluster) Client(t testing.TB) *redis.ClusterClient {

@@ -41,9 +41,6 @@ func StartSentinel(t testing.TB, replicas, sentinels int, cfg Config) *Sentinel 
 	return &Sentinel{t: t, servers: servers, sentinels: each(t, watchers, own)}
 }
 
-// Addrs returns the sentinels' addresses, host and port each.
-func (s *Sentinel) Addrs() []string { return addrs(s.sentinels) }
-
 // URL returns the URL of the master by its sentinels, with the Password of the
 // servers.
 func (s *Sentinel) URL() string {

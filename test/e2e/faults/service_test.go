@@ -253,24 +253,3 @@ func sum(family *dto.MetricFamily) float64 {
 	}
 	return total
 }
-
-// awaitLogged waits until a line has that text.
-func (s *service) awaitLogged(t testing.TB, text string) {
-	t.Helper()
-	kit.Eventually(t, notice, "a line of the log", func() error {
-		if !s.logged(text) {
-			return fmt.Errorf("none has %q: %v", text, s.logs.All())
-		}
-		return nil
-	})
-}
-
-// logged reports whether a line has that text, in its message or its fields.
-func (s *service) logged(text string) bool {
-	for _, entry := range s.logs.All() {
-		if strings.Contains(entry.Message+fmt.Sprint(entry.ContextMap()), text) {
-			return true
-		}
-	}
-	return false
-}
