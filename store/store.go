@@ -388,3 +388,18 @@ func (p Part) IsKnown() bool {
 
 // UnknownPart returns the error for an unknown part.
 func UnknownPart(p Part) error { return fmt.Errorf("no such part: %q", p) }
+
+// ByItem returns the errors of a batch of n by item, nil for none; results is how many there are.
+func ByItem(err error, n, results int) []error {
+	if err == nil && results == n {
+		return nil
+	}
+	var failed BatchError // escapes to the heap
+	switch {
+	case errors.As(err, &failed) && len(failed) == n && results == n:
+		return failed
+	case err == nil:
+		err = fmt.Errorf("asked for %d results, got %d", n, results)
+	}
+	return slices.Repeat([]error{err}, n)
+}

@@ -29,7 +29,7 @@ func (t *Targets) Record(ctx context.Context, target string) (*record.Record, er
 // Load loads the records of targets. The errors are by target, nil for none.
 func (t *Targets) Load(ctx context.Context, keys []store.Key) (records []store.Record, errs []error) {
 	records, err := t.store.LoadBatch(ctx, keys)
-	return records, ByItem(err, len(keys), len(records))
+	return records, store.ByItem(err, len(keys), len(records))
 }
 
 // mayDelete returns NOT_FOUND if the target's history is another incarnation's, and
@@ -89,7 +89,7 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	if err := t.Specs.delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
-	if err := t.Forecasts.delete(ctx, key); err != nil {
+	if err := t.Forecasts.Delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	if err := t.deleteTruth(ctx, key); err != nil {

@@ -162,7 +162,7 @@ func (s *Specs) swap(ctx context.Context, keeping []*keptSpec) (left []*keptSpec
 		return nil
 	}
 	results, err := s.texts.CompareAndSwapBatch(ctx, swaps)
-	errs := ByItem(err, len(swaps), len(results))
+	errs := store.ByItem(err, len(swaps), len(results))
 	for i, k := range swapping {
 		failed := errs != nil && errs[i] != nil
 		k.done = !failed && results[i].Swapped
@@ -195,7 +195,7 @@ func (s *Specs) Of(ctx context.Context, keys []store.Key, records []*record.Reco
 		return specs, len(keys), nil
 	}
 	texts, err := s.texts.LoadBatch(ctx, keys)
-	errs := ByItem(err, len(keys), len(texts))
+	errs := store.ByItem(err, len(keys), len(texts))
 	for i := range keys {
 		if errs != nil && errs[i] != nil {
 			if errors.Is(errs[i], store.ErrUnreadable) {

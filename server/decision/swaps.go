@@ -2,8 +2,6 @@ package decision
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -144,7 +142,7 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 		}
 		records, err = r.store.LoadBatch(ctx, r.keys)
 	}
-	errs := ByItem(err, len(queues), len(records))
+	errs := store.ByItem(err, len(queues), len(records))
 	for i, q := range queues {
 		if errs != nil && errs[i] != nil {
 			q.fail(ctx, errs[i], false)
@@ -302,7 +300,7 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 		return nil, nil
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, ByItem(err, len(swaps), 0)
+		return nil, store.ByItem(err, len(swaps), 0)
 	}
 	if !r.inTime {
 		own := r.detach(ctx)
@@ -312,10 +310,10 @@ func (r *rounds) perform(ctx context.Context, swaps []store.Swap) ([]store.SwapR
 	if len(swaps) == 1 {
 		var err error
 		r.result[0], err = r.store.CompareAndSwap(ctx, swaps[0])
-		return r.result[:], ByItem(err, 1, 1)
+		return r.result[:], store.ByItem(err, 1, 1)
 	}
 	results, err := r.store.CompareAndSwapBatch(ctx, swaps)
-	return results, ByItem(err, len(swaps), len(results))
+	return results, store.ByItem(err, len(swaps), len(results))
 }
 
 // pop removes the next change.
@@ -332,21 +330,6 @@ func (q *queue) fail(ctx context.Context, err error, swapping bool) {
 // undecided keeps the queues with remaining changes.
 func undecided(queues []*queue) []*queue {
 	return slices.DeleteFunc(queues, func(q *queue) bool { return len(q.changes) == 0 })
-}
-
-// ByItem returns the errors of a batch of n by item, nil for none; results is how many there are.
-func ByItem(err error, n, results int) []error {
-	if err == nil && results == n {
-		return nil
-	}
-	var failed store.BatchError // escapes to the heap
-	switch {
-	case errors.As(err, &failed) && len(failed) == n && results == n:
-		return failed
-	case err == nil:
-		err = fmt.Errorf("asked for %d results, got %d", n, results)
-	}
-	return slices.Repeat([]error{err}, n)
 }
 
 // pause backs off after lost races: not after the first few, then for a random, growing time up to

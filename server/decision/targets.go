@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/forecasts"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -69,7 +70,7 @@ type Targets struct {
 	// Decisions is the log for people. No decision depends on it.
 	Decisions *decisionlog.Log
 	// Forecasts keep the past of targets with a forecast; nil: the store can't.
-	Forecasts *Forecasts
+	Forecasts *forecasts.Rings
 	// Truth keeps what targets are asked; nil: nothing does.
 	Truth *Truth
 	// life ends when a stop waits no longer.

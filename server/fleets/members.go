@@ -152,7 +152,7 @@ func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, beside 
 		errs[i] = err
 	}
 	versions, err := f.specs.LoadVersions(ctx, keys) // most targets have none
-	failed := decision.ByItem(err, len(keys), len(versions))
+	failed := store.ByItem(err, len(keys), len(versions))
 	var stored []int
 	for i := range keys {
 		if failed != nil && failed[i] != nil {
@@ -167,7 +167,7 @@ func (f *Fleets) Are(ctx context.Context, keys []store.Key) (are []bool, beside 
 			read[at] = keys[i]
 		}
 		records, err := f.specs.LoadBatch(ctx, read)
-		failed := decision.ByItem(err, len(read), len(records))
+		failed := store.ByItem(err, len(read), len(records))
 		for at, i := range some {
 			if failed != nil && failed[at] != nil {
 				fail(i, failed[at])

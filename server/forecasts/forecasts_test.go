@@ -1,6 +1,7 @@
-package decision_test
+package forecasts_test
 
 import (
+	"encoding/hex"
 	"errors"
 	"strings"
 	"sync/atomic"
@@ -204,5 +205,30 @@ func TestAPastThatCannotBeRead(t *testing.T) {
 				t.Error("it was overwritten")
 			}
 		})
+	}
+}
+
+// TestTheFormOfTheRecord is that what is written of a series is, byte by byte, what every release has written.
+func TestTheFormOfTheRecord(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxClockSkew = 0 })
+	start := s.Clock.Now()
+	s.Clock.Advance(forecast.StartOf(forecast.BucketOf(start) + 1).Sub(start)) // to the begin of a quarter
+	for _, queue := range []int32{90, 120, 40, 700, 90} {
+		s.Recommend(t, foreseen(9, queue))
+		s.Clock.Advance(forecast.Length)
+	}
+	s.Recommend(t, foreseen(9, 90)) // closes the last one
+	s.StopAndWait(t)                // what was queued is written
+	part, err := s.Memory.Part(store.Forecasts, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := hex.EncodeToString(r.Value), "019dc5927101904ec5ec7714081186017b"; got != want {
+		t.Errorf("%s (began %s), want %s", got, start, want)
 	}
 }
