@@ -37,3 +37,30 @@ func (y *Tally) Of(what string) int {
 	defer y.mu.Unlock()
 	return y.counts[what]
 }
+
+// String lists the counts.
+func (y *Tally) String() string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	var all []string
+	for _, what := range slices.Sorted(maps.Keys(y.counts)) {
+		all = append(all, fmt.Sprintf("%d %s", y.counts[what], what))
+	}
+	return strings.Join(all, ", ")
+}
+
+// Paced calls f so often a second, until ctx is done. It catches up with delays in small lots.
+func Paced(ctx context.Context, perSecond float64, f func()) {
+	began, n := time.Now(), 0.0
+	for ctx.Err() == nil {
+		if ahead := began.Add(time.Duration(n / perSecond * float64(time.Second))); time.Until(ahead) > 0 {
+			select {
+			case <-time.After(time.Until(ahead)):
+			case <-ctx.Done():
+				return
+			}
+		}
+		n++
+		f()
+	}
+}
