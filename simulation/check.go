@@ -12,7 +12,7 @@ import (
 // Check returns all problems of a scenario and its autoscaler, joined. See CheckFleet for scenarios with a fleet.
 func Check(s *Scenario, a *Autoscaler) error {
 	c := &checker{}
-	c.refuse(s.Fleet != nil, "fleet: only setpoint simulate and the page run scenarios with a fleet")
+	c.refuse(s.Fleet != nil, "fleet: only setpoint simulate, the page and SimulationService run scenarios with a fleet")
 	return c.check(s, a)
 }
 

@@ -151,13 +151,21 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 		f.members = append(f.members, m)
 	}
 	f.readWhole(s.Fleet)
-	var err error
-	if all.Load, err = Sum(loads...); err != nil {
-		return nil, err
-	}
 	f.whole = &world{scenario: &all, autoscaler: a, syncPeriod: defaulted(s.Loop.SyncPeriod), needs: needsOf(s, a), part: 1}
 	f.whole.limit(ctx, limits)
-	return f, nil
+	if f.own {
+		points := int64(0)
+		for _, load := range loads {
+			points += int64(len(load.points))
+		}
+		f.whole.work = points * int64(len(loads)) / pointsOfALook // each load is looked up at the points of all
+	}
+	if err := f.tooMuch(); err != nil {
+		return nil, err
+	}
+	var err error
+	all.Load, err = Sum(loads...)
+	return f, err
 }
 
 // readWhole makes each member read the whole of the global metrics, which is measured where all call.

@@ -22,6 +22,9 @@ const (
 	looksToMeasure = 6
 )
 
+// pointsOfALook is how many points of loads are added up in the time of one evaluation of a pod.
+const pointsOfALook = 20
+
 // looksOfAStep is the cost of a step besides its pods and metrics, and looksOfAPolicy that of each
 // policy that a step applies, in evaluations of a pod.
 const (

@@ -112,6 +112,60 @@ func TestSimulateAWorkload(t *testing.T) {
 	}
 }
 
+// clusters is a fleet of two clusters, of which one goes down.
+const clusters = `
+duration: 1h
+load: [{constant: 600}]
+workload: {replicas: 12, requests: {cpu: 500m}, capacity: 60, usage: [{metric: cpu, perLoad: 5m}]}
+fleet:
+  lostAfter: 2m
+  rules: [hold, shift]
+  members: [{name: east, weight: 2}, {name: west}]
+events: [{at: 20m, member: west, cluster: down, for: 20m}]
+`
+
+// The rules of a fleet come as specs do else, with the members' shares and their figures.
+func TestSimulateAFleet(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	req := &setpointv1.SimulateRequest{Scenario: clusters, Spec: servertest.SimulatedSpec(60, 50), Explain: true}
+	all, err := simulate(t.Context(), s, req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const steps = 60 * 4
+	if len(all) != 2*(steps+1) {
+		t.Fatalf("%d responses, want %d", len(all), 2*(steps+1))
+	}
+	hold, shift := all[steps], all[len(all)-1]
+	for name, last := range map[string]*setpointv1.SimulateResponse{"hold": hold, "shift": shift} {
+		f := last.GetFigures()
+		if last.GetSpecName() != name || f.GetSteps() != steps || f.MovedReplicas == nil || len(f.GetMembers()) != 2 || f.GetMembers()[1].GetName() != "west" || //nolint:protogetter // absent is not 0
+			f.GetMembers()[0].GetReplicaHours() <= f.GetMembers()[1].GetReplicaHours() {
+			t.Errorf("the figures of %s are %v", name, last)
+		}
+	}
+	if a, b := hold.GetFigures(), shift.GetFigures(); a.GetMovedReplicas() >= b.GetMovedReplicas() || a.GetShortTime().AsDuration() == 0 || proto.Equal(a, b) {
+		t.Errorf("with hold %v, with shift %v", a, b)
+	}
+	for _, r := range all[:steps] {
+		sum := [3]int32{}
+		for _, m := range r.GetMembers() {
+			sum[0], sum[1], sum[2] = sum[0]+m.GetShare(), sum[1]+m.GetCurrentReplicas(), sum[2]+m.GetReadyReplicas()
+		}
+		if len(r.GetMembers()) != 2 || sum[0] < r.GetDesiredReplicas() || sum[1] != r.GetCurrentReplicas() || sum[2] != r.GetReadyReplicas() {
+			t.Fatalf("the members don't add up: %v", r)
+		}
+	}
+	if r := all[steps-1]; r.GetExplanation() == nil || r.GetStatus().GetDesiredReplicas() != r.GetDesiredReplicas() {
+		t.Errorf("not explained: %v", r)
+	}
+	req.FiguresOnly = true
+	if few, err := simulate(t.Context(), s, req); err != nil || len(few) != 2 || !proto.Equal(few[1], shift) {
+		t.Errorf("figures only: %v, %v", few, err)
+	}
+}
+
 func TestSimulationsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.MaxSimulationWork = 160_000 })
@@ -133,6 +187,21 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		"a file that is not there": {func(r *setpointv1.SimulateRequest) {
 			r.Scenario = strings.Replace(servertest.DayOfWeb, `{daily: {low: 40, high: 400, peak: "14:00"}}`, "{csv: {file: /etc/passwd}}", 1)
 		}, codes.InvalidArgument, "files"},
+		"rules of two specs": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario, r.Specs, r.Spec = clusters, []*setpointv1.SimulatedSpec{{Spec: r.GetSpec()}, {Spec: r.GetSpec()}}, nil
+		}, codes.InvalidArgument, "specs: Too many: 2"},
+		"a fleet of one": {func(r *setpointv1.SimulateRequest) { r.Scenario = strings.Replace(clusters, ", {name: west}", "", 1) }, codes.InvalidArgument,
+			"scenario.fleet: a fleet of 1 members"},
+		"a fleet of 65": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario = strings.Replace(clusters, "{name: west}", strings.TrimSuffix(strings.Repeat("{name: west}, ", 64), ", "), 1)
+		}, codes.InvalidArgument, "fleet.members[64]: there are more than 64"},
+		"no such member": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario = strings.Replace(clusters, "member: west", "member: north", 1)
+		}, codes.InvalidArgument,
+			"scenario.events[0].member: the fleet has no \"north\""},
+		"too many steps of a fleet": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario = strings.Replace(clusters, "duration: 1h", "duration: 160h\nloop: {syncPeriod: 1s}", 1)
+		}, codes.ResourceExhausted, "2 rules for 2 members over 160h0m0s in steps of 1s are 2304000 evaluations"},
 		"a bad spec":        {func(r *setpointv1.SimulateRequest) { r.Spec.MaxReplicas = 0 }, codes.InvalidArgument, "spec.maxReplicas"},
 		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
 		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},

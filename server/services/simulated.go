@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -21,12 +22,8 @@ import (
 // simulated is a parsed request.
 type simulated struct {
 	world *simulation.Scenario
-	specs []simulatedSpec
-}
-
-type simulatedSpec struct {
-	name       string
-	autoscaler *simulation.Autoscaler
+	// runs are one for each spec, or for each rule of a fleet.
+	runs []simulation.Column
 }
 
 // simulationReader parses a request, and collects what is wrong with it.
@@ -43,30 +40,46 @@ func (r *simulationReader) refuse(field, format string, args ...any) {
 // readSimulation parses a structurally valid request.
 func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaults recommender.Options) (*simulated, []validation.Violation) {
 	r := &simulationReader{req: req, defaults: defaults}
-	s := &simulated{specs: r.specs()}
+	specs := r.specs()
 	if len(r.violations) > 0 {
 		return nil, r.violations
 	}
+	s := &simulated{}
 	if req.GetScenario() != "" {
 		s.world = r.scenario(ctx)
 	} else {
-		s.world = r.workload(&s.specs[0].autoscaler.Spec)
+		s.world = r.workload(&specs[0].Autoscaler.Spec)
 	}
 	if len(r.violations) > 0 {
 		return nil, r.violations
 	}
-	if profile := s.specs[0].autoscaler.Options.Profile; s.world.Loop.SyncPeriod == 0 && profile != nil {
+	if profile := specs[0].Autoscaler.Options.Profile; s.world.Loop.SyncPeriod == 0 && profile != nil {
 		s.world.Loop.SyncPeriod = profile.SyncPeriod()
 	}
 	if s.world.Loop.SyncPeriod == 0 {
 		s.world.Loop.SyncPeriod = simulation.DefaultPeriod
 	}
-	for i := range s.specs {
-		for _, err := range flat(simulation.Check(s.world, s.specs[i].autoscaler)) {
-			r.refuse(r.specField(i), "%v", err)
+	if s.world.Fleet != nil && len(specs) > 1 {
+		r.refuse("specs", "Too many: %d: the scenario has a fleet, whose rules are compared by one spec", len(specs))
+		return nil, r.violations
+	}
+	for i := range specs {
+		for _, err := range flat(specs[i].Check(s.world)) {
+			r.refuse(r.problem(i, err))
 		}
 	}
+	s.runs = s.world.Columns(specs)
 	return s, r.violations
+}
+
+// problem is what a check of the scenario with a spec has found, by the field: of a fleet and what happens to it that is
+// the scenario's.
+func (r *simulationReader) problem(i int, err error) (field, format string, text any) {
+	path, problem, found := strings.Cut(err.Error(), ": ")
+	if found && (strings.HasPrefix(path, "fleet") || strings.HasPrefix(path, "events[")) {
+		return "scenario." + path, "%v", strings.ReplaceAll(problem, "\n", "; ")
+	}
+	return r.specField(i), "%v", err
 }
 
 // flat returns the joined errors one by one.
@@ -90,7 +103,7 @@ func (r *simulationReader) specField(i int) string {
 }
 
 // specs reads the specs to try.
-func (r *simulationReader) specs() []simulatedSpec {
+func (r *simulationReader) specs() []simulation.Column {
 	asked := r.req.GetSpecs()
 	switch {
 	case len(asked) == 0 && r.req.GetSpec() == nil:
@@ -100,9 +113,9 @@ func (r *simulationReader) specs() []simulatedSpec {
 		r.refuse("spec", "Forbidden: specs is set")
 		return nil
 	case len(asked) == 0:
-		return []simulatedSpec{{autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions(), nil)}}
+		return []simulation.Column{{Autoscaler: r.autoscaler(0, r.req.GetSpec(), r.req.GetOptions(), nil)}}
 	}
-	var all []simulatedSpec
+	var all []simulation.Column
 	seen := make(map[string]bool)
 	for i, spec := range asked {
 		name, options := spec.GetName(), spec.GetOptions()
@@ -116,7 +129,7 @@ func (r *simulationReader) specs() []simulatedSpec {
 		if options == nil {
 			options = r.req.GetOptions()
 		}
-		all = append(all, simulatedSpec{name, r.autoscaler(i, spec.GetSpec(), options, spec.GetStages())})
+		all = append(all, simulation.Column{Name: name, Autoscaler: r.autoscaler(i, spec.GetSpec(), options, spec.GetStages())})
 	}
 	return all
 }

@@ -155,16 +155,22 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 	if err := apierror.Invalid(violations); err != nil {
 		return err
 	}
-	if steps := int64(asked.world.Duration/asked.world.Loop.SyncPeriod) * int64(len(asked.specs)); steps > mostSimulatedSteps {
-		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%d specs over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer specs",
-			len(asked.specs), asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps))
+	runs, fewer := fmt.Sprintf("%d specs", len(asked.runs)), "specs"
+	steps := int64(asked.world.Duration/asked.world.Loop.SyncPeriod) * int64(len(asked.runs))
+	if f := asked.world.Fleet; f != nil {
+		runs, fewer = fmt.Sprintf("%d rules for %d members", len(asked.runs), len(f.Members)), "rules or members"
+		steps *= int64(len(f.Members))
+	}
+	if steps > mostSimulatedSteps {
+		return apierror.OverLimit("simulatedSteps", mostSimulatedSteps, fmt.Sprintf("%s over %s in steps of %s are %d evaluations, more than %d: shorten the time, or try fewer %s",
+			runs, asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps, fewer))
 	}
 	p.world = asked.world
 	return attend(stream, s.options.UnreadTimeout, s.options.Draining, func(stream grpc.ServerStream) error {
 		p.stream = stream
-		for _, spec := range asked.specs {
-			if err := p.run(&spec); err != nil {
-				return s.failed(ctx, stream.Context(), longest, spec.name, err)
+		for i := range asked.runs {
+			if err := p.run(&asked.runs[i]); err != nil {
+				return s.failed(ctx, stream.Context(), longest, asked.runs[i].Name, err)
 			}
 		}
 		return nil
@@ -223,12 +229,12 @@ type played struct {
 	steps   int
 }
 
-// run runs one spec, and sends its responses.
-func (p *played) run(spec *simulatedSpec) error {
+// run runs one spec, or one rule of a fleet, and sends its responses.
+func (p *played) run(column *simulation.Column) error {
 	p.any, p.steps = false, 0
 	limits := simulation.Limits{Work: p.work, Kept: mostKept}
-	result, err := simulation.RunWithin(p.ctx, p.world, spec.autoscaler, limits, func(step *simulation.Step) error {
-		if err := p.step(spec.name, step); err != nil {
+	result, err := column.Run(p.ctx, p.world, limits, func(step *simulation.Step) error {
+		if err := p.step(column.Name, step); err != nil {
 			return err
 		}
 		return p.giveWay()
@@ -241,7 +247,7 @@ func (p *played) run(spec *simulatedSpec) error {
 	if p.work -= result.Work; p.work <= 0 {
 		p.work = 1
 	}
-	return p.send(&setpointv1.SimulateResponse{SpecName: spec.name, Figures: figuresOf(result)})
+	return p.send(&setpointv1.SimulateResponse{SpecName: column.Name, Figures: figuresOf(result)})
 }
 
 // step sends an evaluation, if the caller wants it.
@@ -259,6 +265,10 @@ func (p *played) step(name string, step *simulation.Step) error {
 		CurrentReplicas: step.Replicas, ReadyReplicas: step.Ready, DesiredReplicas: step.Decision.Desired,
 		RunningReplicas: step.Running, NeededReplicas: step.Needed, Cause: string(step.Cause),
 		Queued: step.Queued, Served: step.Served, Lost: step.Lost,
+	}
+	for i := range step.Members {
+		m := &step.Members[i]
+		r.Members = append(r.Members, &setpointv1.SimulatedMember{Name: m.Name, Share: m.Share, CurrentReplicas: m.Replicas, ReadyReplicas: m.Ready})
 	}
 	if changes {
 		r.Reason = step.Decision.Reason
@@ -368,6 +378,13 @@ func figuresOf(result *simulation.Result) *setpointv1.SimulationFigures {
 		ReplicaHours: f.ReplicaHours, RunningHours: f.RunningHours, Cost: f.Cost,
 		ScaleUps: int32(f.Ups), ScaleDowns: int32(f.Downs), Reversals: int32(f.Reversals), FailedWrites: int32(f.FailedWrites),
 		LeastReplicas: f.Least, MostReplicas: f.Most,
+	}
+	for i := range f.Members {
+		m := &f.Members[i].Figures
+		out.MovedReplicas = new(int32(f.Moved))
+		out.Members = append(out.Members, &setpointv1.SimulatedMemberFigures{
+			Name: f.Members[i].Name, ShortTime: durationpb.New(m.ShortTime), ReplicaHours: m.ReplicaHours, LeastReplicas: m.Least, MostReplicas: m.Most,
+		})
 	}
 	if !math.IsNaN(f.Efficiency) {
 		out.Efficiency = &f.Efficiency

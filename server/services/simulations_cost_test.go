@@ -32,8 +32,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
-// worlds are scenarios in which the count changes all the time: one with every field, and one with
-// little but steps.
+// worlds are scenarios in which the count changes all the time: one with every field, one with
+// little but steps, and fleets by Setpoint's rules and by the others.
 var worlds = map[string]string{"many fields": `
 duration: 20m
 start: 2026-03-02T00:00:00Z
@@ -94,6 +94,42 @@ load: [{onOff: {low: 1, high: 50, "on": 1s, "off": 1s}}]
 noise: {variation: 0, every: 1m}
 workload:
   usage: [{metric: queue, perLoad: 1000m, idle: 1m, window: 1s, delay: 0s, follows: offered}]
+`, "a fleet": `
+duration: 10m
+loop: {syncPeriod: 1s, resolution: 15s}
+load: [{onOff: {low: 1, high: 50, "on": 2s, "off": 2s}}]
+workload:
+  replicas: 5
+  requests: {cpu: 100m}
+  capacity: 10
+  usage:
+  - {metric: cpu, perLoad: 10m}
+  - {metric: rps, perLoad: 1, window: 1m}
+  - {metric: queue, perLoad: 1, window: 1m, follows: offered}
+fleet:
+  staleAfter: 5s
+  lostAfter: 10s
+  maxMoves: 2
+  scopes: {queue: GLOBAL}
+  rules: [hold, shift, surviveOne]
+  members:
+  - {name: a, weight: 2, minReplicas: 0, maxReplicas: 15, replicas: 2, startup: 1s, startupMax: 2s, slots: 100, own: {minReplicas: 1, maxReplicas: 12},
+     load: [{scale: 1, onOff: {low: 1, high: 9, "on": 1s, "off": 3s}}, {scale: 1, constant: 1}]}
+  - {name: b, weight: 1}
+  - {name: c, weight: 1, drained: false}
+events:
+- {at: 1m, member: b, cluster: down, for: 1m}
+- {at: 3m, member: b, calls: late, for: 1m, by: 2s}
+- {at: 5m, member: c, writes: late, for: 1m, by: 2s}
+- {at: 6m, member: a, replicas: 7}
+- {at: 7m, override: {floor: 3}, for: 1m}
+`, "rules of others": `
+duration: 10m
+loop: {syncPeriod: 1s, resolution: 15s}
+load: [{onOff: {low: 1, high: 50, "on": 2s, "off": 2s}}]
+workload: {replicas: 5, requests: {cpu: 100m}, usage: [{metric: cpu, perLoad: 10m}]}
+fleet: {staleAfter: 5s, rules: [karmada, independent], members: [{name: a, weight: 2}, {name: b}]}
+events: [{at: 1m, member: b, cluster: down, for: 1m}]
 `}
 
 // kit makes requests of a world.
@@ -140,10 +176,15 @@ func (k *kit) costly() *costly {
 	}
 	if k.world == worlds["many steps"] {
 		c.req.Spec.MaxReplicas, c.req.Spec.Metrics = 2, c.req.Spec.Metrics[1:2]
-		c.req.Files = nil
 		c.req.Spec.Behavior.ScaleUp.Policies[0].PeriodSeconds, c.req.Spec.Behavior.ScaleDown.Policies[0].PeriodSeconds = 1800, 1800
 		c.req.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(0))
 		c.req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+	}
+	if k.world == worlds["rules of others"] {
+		c.req.Spec.Metrics = c.req.Spec.Metrics[2:]
+	}
+	if k.world != worlds["many fields"] {
+		c.req.Files = nil
 	}
 	return c
 }
@@ -414,7 +455,7 @@ func TestASimulationsWorkIsItsTime(t *testing.T) {
 		k := &kit{t, text}
 		k.knowsEveryKey()
 		atoms := k.ofMessage(k.ofWorld(nil, nil, k.costly().world), "", func(c *costly) protoreflect.Message { return c.req.ProtoReflect() })
-		if len(atoms) < 60 {
+		if len(atoms) < 50 {
 			t.Fatalf("%s: only %d ways to make a request cost more", name, len(atoms))
 		}
 		cases := [][]atom{nil}
@@ -447,10 +488,7 @@ func TestASimulationsWorkIsItsTime(t *testing.T) {
 // knowsEveryKey fails unless the worlds have each key that a scenario may have.
 func (k *kit) knowsEveryKey() {
 	k.Helper()
-	if k.world != worlds["many fields"] {
-		return
-	}
-	// Of one container, of another distribution, in place of a pin, and of fleets, which the service does not simulate.
+	// Of one container, of another distribution, in place of a pin, and of fleets, which are another world.
 	instead := []string{"requests", "limits", "startupP95", "hold", "fleet", "cluster", "member", "calls"}
 	var check func(path []any, value any, beside []any)
 	check = func(path []any, value any, beside []any) {
@@ -476,11 +514,38 @@ func (k *kit) knowsEveryKey() {
 				}
 			}
 			for _, key := range slices.Sorted(maps.Keys(value)) {
-				check(append(slices.Clone(path), key), value[key], nil)
+				if len(path) == 0 || key != "scopes" && key != "load" { // keys of the user's, and the kinds of load once more
+					check(append(slices.Clone(path), key), value[key], nil)
+				}
 			}
 		}
 	}
-	check(nil, k.costly().world, nil)
+	switch k.world {
+	case worlds["many fields"]:
+		check(nil, k.costly().world, nil)
+	case worlds["a fleet"]:
+		check([]any{"fleet"}, k.costly().world["fleet"], nil)
+	}
+}
+
+// The loads of a fleet's members are added up before anything happens: that is work, too.
+func TestTheLoadsOfAFleetsMembersAreWork(t *testing.T) {
+	t.Parallel()
+	k := &kit{t, worlds["rules of others"]}
+	c := k.costly()
+	var members []any
+	for i := range 64 {
+		each := fmt.Sprintf("1.%03ds", i) // so that no two points are at one instant
+		members = append(members, map[string]any{"name": fmt.Sprint("m", i), "load": []any{map[string]any{"onOff": map[string]any{"low": 1, "high": 2, "on": each, "off": each}}}})
+	}
+	put(c.world, []any{"fleet", "members"}, members)
+	delete(c.world, "events")
+	put(c.world, []any{"duration"}, "3h")
+	s := NewSimulations(SimulationOptions{AtOnce: 1, Work: 2_000_000, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Hour})
+	err := s.Simulate(c.request(t), &takenStream{ctx: t.Context()})
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "karmada: the simulation is too large: at 0s its 64 members have evaluated") {
+		t.Errorf("got %v", err)
+	}
 }
 
 // What an estimate forgets ends with the time of the work, and says what to make smaller.

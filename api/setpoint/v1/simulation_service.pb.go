@@ -47,7 +47,8 @@ type SimulateRequest struct {
 	// Fill in each step's explanation. Absent: leave it out.
 	Explain bool `protobuf:"varint,8,opt,name=explain,proto3" json:"explain,omitempty"`
 	// A scenario of "setpoint simulate", as docs/guides/simulation.md describes it: YAML or JSON, at
-	// most 1,048,576 bytes. It replaces workload, load, duration, sync_period and start_time.
+	// most 1,048,576 bytes. It replaces workload, load, duration, sync_period and start_time. With a fleet the one
+	// spec is the fleet's, and each of the scenario's rules is run as a spec is else, with the rule's name.
 	Scenario string `protobuf:"bytes,9,opt,name=scenario,proto3" json:"scenario,omitempty"`
 	// The files that the scenario names.
 	Files []*ScenarioFile `protobuf:"bytes,10,rep,name=files,proto3" json:"files,omitempty"`
@@ -499,7 +500,7 @@ type SimulateResponse struct {
 	Status *HorizontalPodAutoscalerStatus `protobuf:"bytes,7,opt,name=status,proto3" json:"status,omitempty"`
 	// The decision's trace. Absent: explain was not set.
 	Explanation *Explanation `protobuf:"bytes,8,opt,name=explanation,proto3" json:"explanation,omitempty"`
-	// The name of the spec, if there are several. Empty: there is one.
+	// The name of the spec, if there are several, or of the rule, if the scenario has a fleet. Empty: there is one.
 	SpecName string `protobuf:"bytes,9,opt,name=spec_name,json=specName,proto3" json:"spec_name,omitempty"`
 	// The metrics' proposal, before windows, policies and bounds. Absent: none.
 	ProposedReplicas *int32 `protobuf:"varint,10,opt,name=proposed_replicas,json=proposedReplicas,proto3,oneof" json:"proposed_replicas,omitempty"`
@@ -518,7 +519,9 @@ type SimulateResponse struct {
 	// Volume lost since the start.
 	Lost float64 `protobuf:"fixed64,17,opt,name=lost,proto3" json:"lost,omitempty"`
 	// Totals of all steps: the last response of each spec. Absent: this is an evaluation.
-	Figures       *SimulationFigures `protobuf:"bytes,18,opt,name=figures,proto3" json:"figures,omitempty"`
+	Figures *SimulationFigures `protobuf:"bytes,18,opt,name=figures,proto3" json:"figures,omitempty"`
+	// The members of a fleet; the fields above are of all together. Absent without a fleet.
+	Members       []*SimulatedMember `protobuf:"bytes,19,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -679,6 +682,86 @@ func (x *SimulateResponse) GetFigures() *SimulationFigures {
 	return nil
 }
 
+func (x *SimulateResponse) GetMembers() []*SimulatedMember {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// A member of a simulated fleet at one evaluation.
+type SimulatedMember struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the scenario.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// The replicas that it is to have.
+	Share int32 `protobuf:"varint,2,opt,name=share,proto3" json:"share,omitempty"`
+	// The replicas that are asked for in its cluster.
+	CurrentReplicas int32 `protobuf:"varint,3,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
+	// Ready replicas.
+	ReadyReplicas int32 `protobuf:"varint,4,opt,name=ready_replicas,json=readyReplicas,proto3" json:"ready_replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedMember) Reset() {
+	*x = SimulatedMember{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedMember) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedMember) ProtoMessage() {}
+
+func (x *SimulatedMember) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedMember.ProtoReflect.Descriptor instead.
+func (*SimulatedMember) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *SimulatedMember) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SimulatedMember) GetShare() int32 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *SimulatedMember) GetCurrentReplicas() int32 {
+	if x != nil {
+		return x.CurrentReplicas
+	}
+	return 0
+}
+
+func (x *SimulatedMember) GetReadyReplicas() int32 {
+	if x != nil {
+		return x.ReadyReplicas
+	}
+	return 0
+}
+
 // A simulation in numbers.
 type SimulationFigures struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -726,14 +809,18 @@ type SimulationFigures struct {
 	Causes []*CauseTime `protobuf:"bytes,20,rep,name=causes,proto3" json:"causes,omitempty"`
 	// Times from too few ready pods for the metrics to stay within tolerance until there
 	// were enough. Absent: it never happened.
-	Reactions     *SimulatedReactions `protobuf:"bytes,21,opt,name=reactions,proto3" json:"reactions,omitempty"`
+	Reactions *SimulatedReactions `protobuf:"bytes,21,opt,name=reactions,proto3" json:"reactions,omitempty"`
+	// Replicas that members of a fleet lost while others gained them in the same period. Absent: there is no fleet.
+	MovedReplicas *int32 `protobuf:"varint,22,opt,name=moved_replicas,json=movedReplicas,proto3,oneof" json:"moved_replicas,omitempty"`
+	// The members of a fleet.
+	Members       []*SimulatedMemberFigures `protobuf:"bytes,23,rep,name=members,proto3" json:"members,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SimulationFigures) Reset() {
 	*x = SimulationFigures{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -745,7 +832,7 @@ func (x *SimulationFigures) String() string {
 func (*SimulationFigures) ProtoMessage() {}
 
 func (x *SimulationFigures) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[6]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -758,7 +845,7 @@ func (x *SimulationFigures) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulationFigures.ProtoReflect.Descriptor instead.
 func (*SimulationFigures) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{6}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *SimulationFigures) GetSteps() int32 {
@@ -908,6 +995,102 @@ func (x *SimulationFigures) GetReactions() *SimulatedReactions {
 	return nil
 }
 
+func (x *SimulationFigures) GetMovedReplicas() int32 {
+	if x != nil && x.MovedReplicas != nil {
+		return *x.MovedReplicas
+	}
+	return 0
+}
+
+func (x *SimulationFigures) GetMembers() []*SimulatedMemberFigures {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+// A member of a simulated fleet in numbers.
+type SimulatedMemberFigures struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Its name in the scenario.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// As in SimulationFigures.
+	ShortTime *durationpb.Duration `protobuf:"bytes,2,opt,name=short_time,json=shortTime,proto3" json:"short_time,omitempty"`
+	// As in SimulationFigures.
+	ReplicaHours float64 `protobuf:"fixed64,3,opt,name=replica_hours,json=replicaHours,proto3" json:"replica_hours,omitempty"`
+	// As in SimulationFigures.
+	LeastReplicas int32 `protobuf:"varint,4,opt,name=least_replicas,json=leastReplicas,proto3" json:"least_replicas,omitempty"`
+	// As in SimulationFigures.
+	MostReplicas  int32 `protobuf:"varint,5,opt,name=most_replicas,json=mostReplicas,proto3" json:"most_replicas,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SimulatedMemberFigures) Reset() {
+	*x = SimulatedMemberFigures{}
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SimulatedMemberFigures) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SimulatedMemberFigures) ProtoMessage() {}
+
+func (x *SimulatedMemberFigures) ProtoReflect() protoreflect.Message {
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SimulatedMemberFigures.ProtoReflect.Descriptor instead.
+func (*SimulatedMemberFigures) Descriptor() ([]byte, []int) {
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *SimulatedMemberFigures) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SimulatedMemberFigures) GetShortTime() *durationpb.Duration {
+	if x != nil {
+		return x.ShortTime
+	}
+	return nil
+}
+
+func (x *SimulatedMemberFigures) GetReplicaHours() float64 {
+	if x != nil {
+		return x.ReplicaHours
+	}
+	return 0
+}
+
+func (x *SimulatedMemberFigures) GetLeastReplicas() int32 {
+	if x != nil {
+		return x.LeastReplicas
+	}
+	return 0
+}
+
+func (x *SimulatedMemberFigures) GetMostReplicas() int32 {
+	if x != nil {
+		return x.MostReplicas
+	}
+	return 0
+}
+
 // How long one cause decided the count.
 type CauseTime struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -921,7 +1104,7 @@ type CauseTime struct {
 
 func (x *CauseTime) Reset() {
 	*x = CauseTime{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -933,7 +1116,7 @@ func (x *CauseTime) String() string {
 func (*CauseTime) ProtoMessage() {}
 
 func (x *CauseTime) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[7]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -946,7 +1129,7 @@ func (x *CauseTime) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CauseTime.ProtoReflect.Descriptor instead.
 func (*CauseTime) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{7}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CauseTime) GetCause() string {
@@ -982,7 +1165,7 @@ type SimulatedReactions struct {
 
 func (x *SimulatedReactions) Reset() {
 	*x = SimulatedReactions{}
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -994,7 +1177,7 @@ func (x *SimulatedReactions) String() string {
 func (*SimulatedReactions) ProtoMessage() {}
 
 func (x *SimulatedReactions) ProtoReflect() protoreflect.Message {
-	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[8]
+	mi := &file_setpoint_v1_simulation_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1007,7 +1190,7 @@ func (x *SimulatedReactions) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SimulatedReactions.ProtoReflect.Descriptor instead.
 func (*SimulatedReactions) Descriptor() ([]byte, []int) {
-	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{8}
+	return file_setpoint_v1_simulation_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *SimulatedReactions) GetCount() int32 {
@@ -1092,7 +1275,7 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\x11_initial_replicas\"p\n" +
 	"\tLoadPoint\x12;\n" +
 	"\x06offset\x18\x01 \x01(\v2\x19.google.protobuf.DurationB\b\xbaH\x05\xaa\x01\x022\x00R\x06offset\x12&\n" +
-	"\x05value\x18\x02 \x01(\x01B\x10\xbaH\r\x12\v@\x01)\x00\x00\x00\x00\x00\x00\x00\x00R\x05value\"\xe6\x05\n" +
+	"\x05value\x18\x02 \x01(\x01B\x10\xbaH\r\x12\v@\x01)\x00\x00\x00\x00\x00\x00\x00\x00R\x05value\"\x9e\x06\n" +
 	"\x10SimulateResponse\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x12\n" +
 	"\x04load\x18\x02 \x01(\x01R\x04load\x12)\n" +
@@ -1112,9 +1295,15 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\x06queued\x18\x0f \x01(\x01R\x06queued\x12\x16\n" +
 	"\x06served\x18\x10 \x01(\x01R\x06served\x12\x12\n" +
 	"\x04lost\x18\x11 \x01(\x01R\x04lost\x128\n" +
-	"\afigures\x18\x12 \x01(\v2\x1e.setpoint.v1.SimulationFiguresR\afiguresB\x14\n" +
+	"\afigures\x18\x12 \x01(\v2\x1e.setpoint.v1.SimulationFiguresR\afigures\x126\n" +
+	"\amembers\x18\x13 \x03(\v2\x1c.setpoint.v1.SimulatedMemberR\amembersB\x14\n" +
 	"\x12_proposed_replicasB\v\n" +
-	"\t_capacity\"\x86\x06\n" +
+	"\t_capacity\"\x8d\x01\n" +
+	"\x0fSimulatedMember\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05share\x18\x02 \x01(\x05R\x05share\x12)\n" +
+	"\x10current_replicas\x18\x03 \x01(\x05R\x0fcurrentReplicas\x12%\n" +
+	"\x0eready_replicas\x18\x04 \x01(\x05R\rreadyReplicas\"\x84\a\n" +
 	"\x11SimulationFigures\x12\x14\n" +
 	"\x05steps\x18\x01 \x01(\x05R\x05steps\x128\n" +
 	"\n" +
@@ -1141,8 +1330,18 @@ const file_setpoint_v1_simulation_service_proto_rawDesc = "" +
 	"\x0eleast_replicas\x18\x12 \x01(\x05R\rleastReplicas\x12#\n" +
 	"\rmost_replicas\x18\x13 \x01(\x05R\fmostReplicas\x12.\n" +
 	"\x06causes\x18\x14 \x03(\v2\x16.setpoint.v1.CauseTimeR\x06causes\x12=\n" +
-	"\treactions\x18\x15 \x01(\v2\x1f.setpoint.v1.SimulatedReactionsR\treactionsB\r\n" +
-	"\v_efficiency\"P\n" +
+	"\treactions\x18\x15 \x01(\v2\x1f.setpoint.v1.SimulatedReactionsR\treactions\x12*\n" +
+	"\x0emoved_replicas\x18\x16 \x01(\x05H\x01R\rmovedReplicas\x88\x01\x01\x12=\n" +
+	"\amembers\x18\x17 \x03(\v2#.setpoint.v1.SimulatedMemberFiguresR\amembersB\r\n" +
+	"\v_efficiencyB\x11\n" +
+	"\x0f_moved_replicas\"\xd7\x01\n" +
+	"\x16SimulatedMemberFigures\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x128\n" +
+	"\n" +
+	"short_time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\tshortTime\x12#\n" +
+	"\rreplica_hours\x18\x03 \x01(\x01R\freplicaHours\x12%\n" +
+	"\x0eleast_replicas\x18\x04 \x01(\x05R\rleastReplicas\x12#\n" +
+	"\rmost_replicas\x18\x05 \x01(\x05R\fmostReplicas\"P\n" +
 	"\tCauseTime\x12\x14\n" +
 	"\x05cause\x18\x01 \x01(\tR\x05cause\x12-\n" +
 	"\x04time\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x04time\"\xdb\x01\n" +
@@ -1170,7 +1369,7 @@ func file_setpoint_v1_simulation_service_proto_rawDescGZIP() []byte {
 	return file_setpoint_v1_simulation_service_proto_rawDescData
 }
 
-var file_setpoint_v1_simulation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 9)
+var file_setpoint_v1_simulation_service_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_setpoint_v1_simulation_service_proto_goTypes = []any{
 	(*SimulateRequest)(nil),               // 0: setpoint.v1.SimulateRequest
 	(*ScenarioFile)(nil),                  // 1: setpoint.v1.ScenarioFile
@@ -1178,56 +1377,61 @@ var file_setpoint_v1_simulation_service_proto_goTypes = []any{
 	(*SimulatedWorkload)(nil),             // 3: setpoint.v1.SimulatedWorkload
 	(*LoadPoint)(nil),                     // 4: setpoint.v1.LoadPoint
 	(*SimulateResponse)(nil),              // 5: setpoint.v1.SimulateResponse
-	(*SimulationFigures)(nil),             // 6: setpoint.v1.SimulationFigures
-	(*CauseTime)(nil),                     // 7: setpoint.v1.CauseTime
-	(*SimulatedReactions)(nil),            // 8: setpoint.v1.SimulatedReactions
-	(*HorizontalPodAutoscalerSpec)(nil),   // 9: setpoint.v1.HorizontalPodAutoscalerSpec
-	(*RecommendOptions)(nil),              // 10: setpoint.v1.RecommendOptions
-	(*durationpb.Duration)(nil),           // 11: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),         // 12: google.protobuf.Timestamp
-	(*Stages)(nil),                        // 13: setpoint.v1.Stages
-	(*Pod)(nil),                           // 14: setpoint.v1.Pod
-	(*HorizontalPodAutoscalerStatus)(nil), // 15: setpoint.v1.HorizontalPodAutoscalerStatus
-	(*Explanation)(nil),                   // 16: setpoint.v1.Explanation
+	(*SimulatedMember)(nil),               // 6: setpoint.v1.SimulatedMember
+	(*SimulationFigures)(nil),             // 7: setpoint.v1.SimulationFigures
+	(*SimulatedMemberFigures)(nil),        // 8: setpoint.v1.SimulatedMemberFigures
+	(*CauseTime)(nil),                     // 9: setpoint.v1.CauseTime
+	(*SimulatedReactions)(nil),            // 10: setpoint.v1.SimulatedReactions
+	(*HorizontalPodAutoscalerSpec)(nil),   // 11: setpoint.v1.HorizontalPodAutoscalerSpec
+	(*RecommendOptions)(nil),              // 12: setpoint.v1.RecommendOptions
+	(*durationpb.Duration)(nil),           // 13: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),         // 14: google.protobuf.Timestamp
+	(*Stages)(nil),                        // 15: setpoint.v1.Stages
+	(*Pod)(nil),                           // 16: setpoint.v1.Pod
+	(*HorizontalPodAutoscalerStatus)(nil), // 17: setpoint.v1.HorizontalPodAutoscalerStatus
+	(*Explanation)(nil),                   // 18: setpoint.v1.Explanation
 }
 var file_setpoint_v1_simulation_service_proto_depIdxs = []int32{
-	9,  // 0: setpoint.v1.SimulateRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	10, // 1: setpoint.v1.SimulateRequest.options:type_name -> setpoint.v1.RecommendOptions
+	11, // 0: setpoint.v1.SimulateRequest.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	12, // 1: setpoint.v1.SimulateRequest.options:type_name -> setpoint.v1.RecommendOptions
 	3,  // 2: setpoint.v1.SimulateRequest.workload:type_name -> setpoint.v1.SimulatedWorkload
 	4,  // 3: setpoint.v1.SimulateRequest.load:type_name -> setpoint.v1.LoadPoint
-	11, // 4: setpoint.v1.SimulateRequest.duration:type_name -> google.protobuf.Duration
-	11, // 5: setpoint.v1.SimulateRequest.sync_period:type_name -> google.protobuf.Duration
-	12, // 6: setpoint.v1.SimulateRequest.start_time:type_name -> google.protobuf.Timestamp
+	13, // 4: setpoint.v1.SimulateRequest.duration:type_name -> google.protobuf.Duration
+	13, // 5: setpoint.v1.SimulateRequest.sync_period:type_name -> google.protobuf.Duration
+	14, // 6: setpoint.v1.SimulateRequest.start_time:type_name -> google.protobuf.Timestamp
 	1,  // 7: setpoint.v1.SimulateRequest.files:type_name -> setpoint.v1.ScenarioFile
 	2,  // 8: setpoint.v1.SimulateRequest.specs:type_name -> setpoint.v1.SimulatedSpec
-	11, // 9: setpoint.v1.SimulateRequest.step_interval:type_name -> google.protobuf.Duration
-	13, // 10: setpoint.v1.SimulateRequest.stages:type_name -> setpoint.v1.Stages
-	9,  // 11: setpoint.v1.SimulatedSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
-	10, // 12: setpoint.v1.SimulatedSpec.options:type_name -> setpoint.v1.RecommendOptions
-	13, // 13: setpoint.v1.SimulatedSpec.stages:type_name -> setpoint.v1.Stages
-	14, // 14: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
-	11, // 15: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
-	11, // 16: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
-	11, // 17: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
-	12, // 18: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
-	15, // 19: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
-	16, // 20: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
-	6,  // 21: setpoint.v1.SimulateResponse.figures:type_name -> setpoint.v1.SimulationFigures
-	11, // 22: setpoint.v1.SimulationFigures.short_time:type_name -> google.protobuf.Duration
-	11, // 23: setpoint.v1.SimulationFigures.over_target_time:type_name -> google.protobuf.Duration
-	7,  // 24: setpoint.v1.SimulationFigures.causes:type_name -> setpoint.v1.CauseTime
-	8,  // 25: setpoint.v1.SimulationFigures.reactions:type_name -> setpoint.v1.SimulatedReactions
-	11, // 26: setpoint.v1.CauseTime.time:type_name -> google.protobuf.Duration
-	11, // 27: setpoint.v1.SimulatedReactions.median:type_name -> google.protobuf.Duration
-	11, // 28: setpoint.v1.SimulatedReactions.p95:type_name -> google.protobuf.Duration
-	11, // 29: setpoint.v1.SimulatedReactions.worst:type_name -> google.protobuf.Duration
-	0,  // 30: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
-	5,  // 31: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	13, // 9: setpoint.v1.SimulateRequest.step_interval:type_name -> google.protobuf.Duration
+	15, // 10: setpoint.v1.SimulateRequest.stages:type_name -> setpoint.v1.Stages
+	11, // 11: setpoint.v1.SimulatedSpec.spec:type_name -> setpoint.v1.HorizontalPodAutoscalerSpec
+	12, // 12: setpoint.v1.SimulatedSpec.options:type_name -> setpoint.v1.RecommendOptions
+	15, // 13: setpoint.v1.SimulatedSpec.stages:type_name -> setpoint.v1.Stages
+	16, // 14: setpoint.v1.SimulatedWorkload.pod_template:type_name -> setpoint.v1.Pod
+	13, // 15: setpoint.v1.SimulatedWorkload.startup_delay:type_name -> google.protobuf.Duration
+	13, // 16: setpoint.v1.SimulatedWorkload.metric_delay:type_name -> google.protobuf.Duration
+	13, // 17: setpoint.v1.LoadPoint.offset:type_name -> google.protobuf.Duration
+	14, // 18: setpoint.v1.SimulateResponse.time:type_name -> google.protobuf.Timestamp
+	17, // 19: setpoint.v1.SimulateResponse.status:type_name -> setpoint.v1.HorizontalPodAutoscalerStatus
+	18, // 20: setpoint.v1.SimulateResponse.explanation:type_name -> setpoint.v1.Explanation
+	7,  // 21: setpoint.v1.SimulateResponse.figures:type_name -> setpoint.v1.SimulationFigures
+	6,  // 22: setpoint.v1.SimulateResponse.members:type_name -> setpoint.v1.SimulatedMember
+	13, // 23: setpoint.v1.SimulationFigures.short_time:type_name -> google.protobuf.Duration
+	13, // 24: setpoint.v1.SimulationFigures.over_target_time:type_name -> google.protobuf.Duration
+	9,  // 25: setpoint.v1.SimulationFigures.causes:type_name -> setpoint.v1.CauseTime
+	10, // 26: setpoint.v1.SimulationFigures.reactions:type_name -> setpoint.v1.SimulatedReactions
+	8,  // 27: setpoint.v1.SimulationFigures.members:type_name -> setpoint.v1.SimulatedMemberFigures
+	13, // 28: setpoint.v1.SimulatedMemberFigures.short_time:type_name -> google.protobuf.Duration
+	13, // 29: setpoint.v1.CauseTime.time:type_name -> google.protobuf.Duration
+	13, // 30: setpoint.v1.SimulatedReactions.median:type_name -> google.protobuf.Duration
+	13, // 31: setpoint.v1.SimulatedReactions.p95:type_name -> google.protobuf.Duration
+	13, // 32: setpoint.v1.SimulatedReactions.worst:type_name -> google.protobuf.Duration
+	0,  // 33: setpoint.v1.SimulationService.Simulate:input_type -> setpoint.v1.SimulateRequest
+	5,  // 34: setpoint.v1.SimulationService.Simulate:output_type -> setpoint.v1.SimulateResponse
+	34, // [34:35] is the sub-list for method output_type
+	33, // [33:34] is the sub-list for method input_type
+	33, // [33:33] is the sub-list for extension type_name
+	33, // [33:33] is the sub-list for extension extendee
+	0,  // [0:33] is the sub-list for field type_name
 }
 
 func init() { file_setpoint_v1_simulation_service_proto_init() }
@@ -1243,14 +1447,14 @@ func file_setpoint_v1_simulation_service_proto_init() {
 	file_setpoint_v1_simulation_service_proto_msgTypes[0].OneofWrappers = []any{}
 	file_setpoint_v1_simulation_service_proto_msgTypes[3].OneofWrappers = []any{}
 	file_setpoint_v1_simulation_service_proto_msgTypes[5].OneofWrappers = []any{}
-	file_setpoint_v1_simulation_service_proto_msgTypes[6].OneofWrappers = []any{}
+	file_setpoint_v1_simulation_service_proto_msgTypes[7].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_setpoint_v1_simulation_service_proto_rawDesc), len(file_setpoint_v1_simulation_service_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   9,
+			NumMessages:   11,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -226,7 +226,7 @@ func TestSimulateRunsFleets(t *testing.T) {
 	}
 	for want, args := range map[string][]string{
 		"--compare: a scenario with a fleet compares rules of one spec":         {"simulate", "-f", clusters, "--compare", clustersBy, simulatedBy},
-		"fleet: only setpoint simulate and the page run scenarios with a fleet": {"tune", "-f", clusters, clustersBy},
+		"fleet: only setpoint simulate, the page and SimulationService run scenarios with a fleet": {"tune", "-f", clusters, clustersBy},
 		"fleets-spec.yaml: fleet: a fleet of 1 members":                         {"simulate", "-f", "-", clustersBy},
 	} {
 		const alone = "load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1m}]}\nfleet: {members: [{name: a}]}\n"
