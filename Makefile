@@ -292,6 +292,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	rm -rf bin/generated && mkdir -p bin/generated
 	$(BUF) generate --output bin/generated
 	$(BUF) generate --template buf.gen.external.yaml --output bin/generated
+	cd tools/pack && go run . -gzip ../../bin/generated/api/openapi/setpoint.swagger.json
 	scripts/put.sh --tree bin/generated . api/setpoint api/externalscaler
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
 	scripts/put.sh --tree bin/generated .

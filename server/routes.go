@@ -41,7 +41,7 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux.Handle("GET "+docsPath, redirect(docsPath+"/"))
 	mux.HandleFunc("GET "+openapiPath, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(openapi.Document)
+		_, _ = w.Write(openapi.Document())
 	})
 	health := s.Health()
 	mux.Handle("GET "+livePath, health)
