@@ -118,6 +118,8 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 		t.Errorf("the link leads to %s", to)
 	}
 	p.accessible()
+	p.size(1280, 1000)
+	p.wait("nothing cut off", `[...document.querySelectorAll(".row .c-name")].every(e => e.offsetHeight <= 48) && [...document.querySelectorAll(".grid-head > div")].every(e => e.offsetHeight <= 36) && [...document.querySelectorAll(".tile")].every(e => e.scrollWidth <= e.clientWidth)`)
 	p.screenshot("targets-states")
 
 	// Groups sum what is known.

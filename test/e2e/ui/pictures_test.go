@@ -27,7 +27,7 @@ func TestABelievableFleet(t *testing.T) {
 	p := s.blank(t)
 	p.goTo("/ui/?sort=-state")
 	p.waitText("41 targets")
-	p.wait("the past of what is shown", `![...document.querySelectorAll("canvas.spark")].some(c => /nothing known/.test(c.ariaLabel))`)
+	p.wait("the past of what is shown", `![...document.querySelectorAll(".spark")].some(c => /nothing known/.test(c.ariaLabel))`)
 	p.accessible()
 	p.screenshot("targets-believable")
 	p.goTo("/ui/clusters/eu-west/namespaces/shop/targets/checkout")

@@ -325,6 +325,21 @@ func (p *page) busy() (b busy) {
 	return b
 }
 
+// counted is one of the numbers that the browser counts of a page.
+func (p *page) counted(name string) int {
+	p.t.Helper()
+	for _, m := range command(p, performance.GetMetrics, cdp.Empty{}).Metrics {
+		if m.Name == name {
+			return int(m.Value)
+		}
+	}
+	p.t.Fatalf("the browser does not count %s", name)
+	return 0
+}
+
+// mostMade is how many elements a frame of scrolling may make: four rows come into view, of some 25 each.
+const mostMade = 2
+
 // Ten thousand targets that are decided about every 15 s, while somebody scrolls: all are listed, only
 // those that are seen are in the page, what comes over the wire before it can be used stays within its
 // budget, and decisions add little to what the page does for a frame of scrolling. How long frames take
@@ -370,20 +385,46 @@ func TestTenThousandTargets(t *testing.T) {
 		return {Rows: rows, Frames: frames.length, Over50: frames.filter(f => f > 50).length, Median: frames[150], P99: frames[296], Longest: frames[299], LongTasks: longTasks};
 	})()`, step))
 	}
+	// Rows that come into view take the elements of those that go.
+	eval[int](p, `(() => {
+		window.made = 0;
+		for (const make of ["createElement", "createElementNS"]) {
+			const real = document[make];
+			document[make] = function (...what) { window.made++; return real.apply(this, what); };
+		}
+		return 0;
+	})()`)
 	work := func() (measured, time.Duration) {
-		before := p.busy()
+		before, made := p.busy(), eval[int](p, "window.made")
 		got := frames(180)
+		if made = eval[int](p, "window.made") - made; made > mostMade*got.Frames {
+			t.Errorf("%d elements were made in %d frames of scrolling, at most %d a frame", made, got.Frames, mostMade)
+		}
+		t.Logf("%d elements were made", made)
 		all := p.busy().since(before)
 		each := (all.All / time.Duration(got.Frames)).Round(10 * time.Microsecond)
 		t.Logf("%+v; the page worked for %s a frame, %+v in all", got, each, all)
 		return got, each
 	}
+	// The page is drawn when something has changed, four times a second at most, and not for each frame.
+	drawn := func(when string, most int) {
+		const seconds = 3
+		before := p.counted("RecalcStyleCount")
+		eval[bool](p, fmt.Sprintf(`new Promise(done => setTimeout(() => done(true), %d000))`, seconds))
+		n := p.counted("RecalcStyleCount") - before
+		if t.Logf("%s it was drawn %d times in %d s", when, n, seconds); n > most*seconds {
+			t.Errorf("%s it was drawn %d times in %d s, at most %d a second", when, n, seconds, most)
+		}
+	}
+	time.Sleep(time.Second) // what came with the list
+	drawn("while nothing is decided", 5)
 	_, scrolling := work()
 	if scrolling == 0 {
 		t.Fatal("the browser does not tell how long the page has worked")
 	}
 	stop := s.paced(t, targets, batch)
 	got, both := work()
+	drawn("while targets are decided about", 15)
 	stop()
 	if got.Rows == 0 || got.Rows > 100 {
 		t.Errorf("%d rows are in the page, which shows some 15", got.Rows)

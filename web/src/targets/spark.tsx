@@ -1,98 +1,39 @@
-// The count over the last hour, drawn for visible rows only.
+// The count over the last hour: a drawing, for a canvas of each row would cost a frame of scrolling more than its texts do.
 
-import { useEffect, useRef, useState } from "preact/hooks";
 import { serviceNow } from "../api/client";
 import { count, duration } from "../lib/format";
 import type { Spark } from "../lib/spark";
 import { AtMax, Broken } from "../lib/state";
-import { color, onThemeChange } from "../theme";
 
 const width = 132;
 const height = 28;
+const end = width - 4;
 
-let colors: { line: string; fill: string; alarm: string; unknown: string } | undefined;
-onThemeChange(() => (colors = undefined));
+const round = (n: number): number => Math.round(n * 10) / 10;
 
-function palette() {
-  colors ??= { line: color("c1"), fill: color("c1"), alarm: color("failing"), unknown: color("faint") };
-  return colors;
-}
-
-function draw(canvas: HTMLCanvasElement, spark: Spark, now: number, bits: number): void {
-  const scale = Math.min(window.devicePixelRatio || 1, 2);
-  if (canvas.width !== width * scale) {
-    canvas.width = width * scale;
-    canvas.height = height * scale;
-  }
-  const g = canvas.getContext("2d")!;
-  g.setTransform(scale, 0, 0, scale, 0, 0);
-  g.clearRect(0, 0, width, height);
-  const n = spark.times.length;
-  if (n === 0) return;
-  const from = now - 3600;
-  const x = (t: number) => ((Math.max(t, from) - from) / 3600) * (width - 4);
-  let top = 1;
-  for (const c of spark.counts) if (c > top) top = c;
-  const y = (c: number) => height - 3 - (c / top) * (height - 7);
-  const p = palette();
-  const begin = x(spark.times[0]!);
-  // What is not known is dotted, on the ground.
-  if (begin > 4) {
-    g.strokeStyle = p.unknown;
-    g.setLineDash([1, 4]);
-    g.beginPath();
-    g.moveTo(0, height - 2.5);
-    g.lineTo(begin, height - 2.5);
-    g.stroke();
-    g.setLineDash([]);
-  }
-  const line = bits & Broken ? p.alarm : p.line;
-  g.beginPath();
-  g.moveTo(begin, y(spark.counts[0]!));
-  for (let i = 1; i < n; i++) {
-    g.lineTo(x(spark.times[i]!), y(spark.counts[i - 1]!));
-    g.lineTo(x(spark.times[i]!), y(spark.counts[i]!));
-  }
-  const end = y(spark.counts[n - 1]!);
-  g.lineTo(width - 4, end);
-  g.strokeStyle = line;
-  g.lineWidth = 1.5;
-  g.lineJoin = "round";
-  g.stroke();
-  g.lineTo(width - 4, height);
-  g.lineTo(begin, height);
-  g.closePath();
-  g.globalAlpha = 0.12;
-  g.fillStyle = line;
-  g.fill();
-  g.globalAlpha = 1;
-  g.beginPath();
-  g.arc(width - 4, end, 2.2, 0, 7);
-  g.fillStyle = line;
-  g.fill();
-  if (bits & AtMax) {
-    g.setLineDash([2, 2]);
-    g.beginPath();
-    g.moveTo(0, y(top) - 2.5);
-    g.lineTo(width, y(top) - 2.5);
-    g.strokeStyle = p.alarm;
-    g.lineWidth = 1;
-    g.stroke();
-    g.setLineDash([]);
-  }
-}
-
-export function SparkLine(props: { spark: Spark; version: number; now: number; bits: number }) {
-  const ref = useRef<HTMLCanvasElement>(null);
-  const [theme, set] = useState(0);
-  useEffect(() => onThemeChange(() => set((n) => n + 1)), []);
-  const { spark, version, bits } = props;
-  const now = Math.floor(props.now / 5000) * 5;
-  useEffect(() => {
-    if (ref.current) draw(ref.current, spark, now, bits);
-  }, [spark, version, now, bits, theme]);
-  const text = words(spark);
-  return <canvas ref={ref} class="spark" width={width} height={height} role="img" aria-label={text} title={text} />;
+export function SparkLine(props: { spark: Spark; now: number; bits: number }) {
+  const { spark: { times, counts }, bits } = props;
+  const from = Math.floor(props.now / 5000) * 5 - 3600;
+  const x = (t: number) => round(((Math.max(t, from) - from) / 3600) * end);
+  const top = Math.max(1, ...counts);
+  const y = (c: number) => round(height - 3 - (c / top) * (height - 7));
+  const text = words(props.spark);
+  const begin = x(times[0]!);
+  const line = `M${begin} ${y(counts[0]!)}${counts.slice(1).map((c, i) => `H${x(times[i + 1]!)}V${y(c)}`).join("")}H${end}`;
+  return (
+    <svg class={bits & Broken ? "spark alarm" : "spark"} width={width} height={height} role="img" aria-label={text}>
+      <title>{text}</title>
+      {times.length > 0 && (
+        <>
+          <path class="unknown" d={begin > 4 ? `M0 ${height - 2.5}H${begin}` : ""} />
+          <path class="area" d={`${line}V${height}H${begin}Z`} />
+          <path class="line" d={line} />
+          <circle cx={end} cy={y(counts.at(-1)!)} r="2.2" />
+          <path class="most" d={bits & AtMax ? `M0 ${y(top) - 2.5}H${width}` : ""} />
+        </>
+      )}
+    </svg>
+  );
 }
 
 /** Seconds before now of which a count is known, at most an hour. */

@@ -244,8 +244,11 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
     }
   };
 
+  // Always as many rows, with some above and below what is seen: those that come take the elements of those that go. Making
+  // elements would cost more than what else a frame of scrolling does.
+  const elements = Math.ceil(view.height / rowHeight) + 13;
   const first = Math.max(0, Math.floor(view.top / rowHeight) - 6);
-  const last = Math.min(items.length, Math.ceil((view.top + view.height) / rowHeight) + 6);
+  const last = Math.min(items.length, first + elements);
   const shown = items.slice(first, last);
   // Once scrolling stops, the history of the visible rows is read.
   useEffect(() => {
@@ -359,9 +362,9 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         </div>
         <div class="grid-body" role="rowgroup" style={{ height: `${items.length * rowHeight}px` }}>
           {shown.map((row, i) => "key" in row ? (
-            <GroupView key={row.key} group={row} open={!closed.has(row.key)} index={first + i} top={(first + i) * rowHeight} active={first + i === active} toggle={() => toggle(row)} />
+            <GroupView key={(first + i) % elements} group={row} open={!closed.has(row.key)} index={first + i} top={(first + i) * rowHeight} active={first + i === active} toggle={() => toggle(row)} />
           ) : (
-            <RowView key={row.name} row={row} version={row.version} index={first + i} top={(first + i) * rowHeight} active={first + i === active} now={now} />
+            <RowView key={(first + i) % elements} row={row} version={row.version} index={first + i} top={(first + i) * rowHeight} active={first + i === active} now={now} />
           ))}
         </div>
       </div>
@@ -408,7 +411,7 @@ class RowView extends Component<RowProps> {
   }
 
   render() {
-    const { row, index, top, active, now, version } = this.props;
+    const { row, index, top, active, now } = this.props;
     return (
       <div
         id={`row-${index}`}
@@ -416,7 +419,7 @@ class RowView extends Component<RowProps> {
         class={active ? "row active" : "row"}
         aria-rowindex={index + 2}
         aria-selected={active}
-        style={{ transform: `translateY(${top}px)` }}
+        style={{ top: `${top}px` }}
         onClick={(e) => {
           if (!(e.target as Element).closest("a")) navigate(pathOf(row));
         }}
@@ -428,7 +431,7 @@ class RowView extends Component<RowProps> {
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} /><span class="where">{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
-        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} version={version} now={now} bits={row.bits} /></div>
+        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
@@ -493,7 +496,7 @@ function sums(g: Group): string {
 function GroupView(props: { group: Group; open: boolean; index: number; top: number; active: boolean; toggle: () => void }) {
   const { group, open, index, top, active } = props;
   return (
-    <div id={`row-${index}`} role="row" class={active ? "row group active" : "row group"} aria-rowindex={index + 2} aria-selected={active} style={{ transform: `translateY(${top}px)` }} onClick={props.toggle}>
+    <div id={`row-${index}`} role="row" class={active ? "row group active" : "row group"} aria-rowindex={index + 2} aria-selected={active} style={{ top: `${top}px` }} onClick={props.toggle}>
       <div role="gridcell" aria-colspan={heads.length}>
         <i aria-hidden="true">{open ? "▾" : "▸"}</i><span class="visually-hidden">{open ? "open group" : "closed group"}</span> <strong>{group.key}</strong> <span class={group.broken ? "sums alarm" : "sums"}>{sums(group)}</span>
       </div>
