@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
-
-// slots is the number of slots of a Redis Cluster.
-const slots = 16384
 
 // Cluster is a Redis Cluster, whose nodes have their files in folders of their own.
 type Cluster struct {
@@ -37,7 +36,7 @@ func StartCluster(ctx context.Context, folder func() (string, error), masters in
 			c.Replicas = append(c.Replicas, node)
 		}
 	}
-	if err := c.join(ctx); err != nil {
+	if err := c.join(); err != nil {
 		return nil, errors.Join(fmt.Errorf("form a cluster: %w", err), c.Stop())
 	}
 	return c, nil
@@ -57,55 +56,17 @@ func startNode(ctx context.Context, folder func() (string, error)) (*Redis, erro
 }
 
 // join makes a cluster of nodes that do not know each other.
-func (c *Cluster) join(ctx context.Context) error {
-	nodes := c.Nodes()
-	for i, n := range nodes {
-		if err := n.Client.Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err(); err != nil {
+func (c *Cluster) join() error {
+	var nodes []redistest.Node
+	for _, n := range c.Nodes() {
+		port, err := strconv.Atoi(n.ports.Number(0))
+		bus, err2 := strconv.Atoi(n.ports.Number(1))
+		if err := errors.Join(err, err2); err != nil {
 			return err
 		}
-		for _, other := range nodes[:i] {
-			if err := n.Client.Do(ctx, "CLUSTER", "MEET", "127.0.0.1", other.ports.Number(0), other.ports.Number(1)).Err(); err != nil {
-				return err
-			}
-		}
+		nodes = append(nodes, redistest.Node{Client: n.Client, Port: port, BusPort: bus})
 	}
-	for i, n := range c.Masters {
-		if err := n.Client.ClusterAddSlotsRange(ctx, slots*i/len(c.Masters), slots*(i+1)/len(c.Masters)-1).Err(); err != nil {
-			return err
-		}
-	}
-	for i, n := range c.Replicas {
-		id, err := c.Masters[i].Client.ClusterMyID(ctx).Result()
-		if err != nil {
-			return err
-		}
-		if err := n.Await("a replica", process.Patience, func() error { return n.Client.ClusterReplicate(ctx, id).Err() }); err != nil {
-			return err
-		}
-	}
-	for _, n := range nodes {
-		if err := n.Await("in the cluster", process.Patience, func() error { return n.joined(ctx, len(nodes)) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// joined returns nil if the node serves and knows all of that many.
-func (r *Redis) joined(ctx context.Context, nodes int) error {
-	state, err := r.Client.ClusterInfo(ctx).Result()
-	if err != nil {
-		return err
-	}
-	for _, want := range []string{"cluster_state:ok\r\n", fmt.Sprintf("cluster_known_nodes:%d\r\n", nodes), fmt.Sprintf("cluster_slots_ok:%d\r\n", slots)} {
-		if !strings.Contains(state, want) {
-			return fmt.Errorf("%s lacks %q:\n%s", r.Address, want, state)
-		}
-	}
-	if info, err := r.Client.InfoMap(ctx, "replication").Result(); err != nil || info["Replication"]["role"] == "slave" && info["Replication"]["master_link_status"] != "up" {
-		return fmt.Errorf("%s has no link to its master: %v", r.Address, err)
-	}
-	return nil
+	return redistest.Join(nodes, len(c.Masters), len(c.Replicas)/len(c.Masters))
 }
 
 // Nodes are all, masters first.

@@ -113,10 +113,10 @@ func (c *Cluster) options() *redis.ClusterOptions {
 	}
 }
 
-// node is a server that becomes part of a cluster.
-type node struct {
-	*instance
-	client *redis.Client
+// Node is a server on loopback that becomes part of a cluster.
+type Node struct {
+	Client        *redis.Client
+	Port, BusPort int
 }
 
 // formCluster starts the masters, then the replicas of the first, of the second and so
@@ -134,12 +134,12 @@ func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error
 	if err != nil {
 		return nil, err
 	}
-	nodes := make([]node, len(instances))
+	nodes := make([]Node, len(instances))
 	for i, in := range instances {
-		nodes[i] = node{instance: in, client: redis.NewClient(in.options())}
-		defer nodes[i].client.Close()
+		nodes[i] = Node{Client: redis.NewClient(in.options()), Port: in.port, BusPort: in.busPort}
+		defer nodes[i].Client.Close()
 	}
-	if err := join(nodes, masters, replicasPerMaster); err != nil {
+	if err := Join(nodes, masters, replicasPerMaster); err != nil {
 		err = fmt.Errorf("forming a cluster of %d: %w\n%s", len(nodes), err, instances[0].log(0))
 		removeAll(instances)
 		return nil, err
@@ -147,8 +147,9 @@ func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error
 	return instances, nil
 }
 
-// join makes a cluster of nodes that do not know each other.
-func join(nodes []node, masters, replicasPerMaster int) error {
+// Join makes a cluster of nodes that do not know each other: masters, then the replicas of the first, of the
+// second and so on. It waits until all serve.
+func Join(nodes []Node, masters, replicasPerMaster int) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
 	for i, n := range nodes {
@@ -165,7 +166,7 @@ func join(nodes []node, masters, replicasPerMaster int) error {
 	for i, n := range nodes {
 		// Gossip would take a second or two to spread this.
 		for _, other := range nodes[:i] {
-			if err := n.cluster(ctx, "MEET", host, other.port, other.busPort); err != nil {
+			if err := n.cluster(ctx, "MEET", host, other.Port, other.BusPort); err != nil {
 				return err
 			}
 		}
@@ -192,16 +193,16 @@ func join(nodes []node, masters, replicasPerMaster int) error {
 }
 
 // cluster sends a CLUSTER command.
-func (n node) cluster(ctx context.Context, args ...any) error {
-	if err := n.client.Do(ctx, append([]any{"CLUSTER"}, args...)...).Err(); err != nil {
-		return fmt.Errorf("CLUSTER %v on %s: %w", args, n.addr(), err)
+func (n Node) cluster(ctx context.Context, args ...any) error {
+	if err := n.Client.Do(ctx, append([]any{"CLUSTER"}, args...)...).Err(); err != nil {
+		return fmt.Errorf("CLUSTER %v on %s: %w", args, n.Client.Options().Addr, err)
 	}
 	return nil
 }
 
 // replicate makes the node a replica once it knows the master.
-func (n node) replicate(ctx context.Context, master node) error {
-	id, err := master.client.ClusterMyID(ctx).Result()
+func (n Node) replicate(ctx context.Context, master Node) error {
+	id, err := master.Client.ClusterMyID(ctx).Result()
 	if err != nil {
 		return err
 	}
@@ -210,15 +211,15 @@ func (n node) replicate(ctx context.Context, master node) error {
 
 // settled returns nil if the node serves, its peers are reachable and have their roles,
 // and, for a replica, it has its master's data.
-func (n node) settled(ctx context.Context, size, masters int) error {
-	state, err := n.client.ClusterInfo(ctx).Result()
+func (n Node) settled(ctx context.Context, size, masters int) error {
+	state, err := n.Client.ClusterInfo(ctx).Result()
 	if err != nil {
 		return err
 	}
 	if !strings.Contains(state, "cluster_state:ok\r\n") {
-		return fmt.Errorf("%s:\n%s", n.addr(), state)
+		return fmt.Errorf("%s:\n%s", n.Client.Options().Addr, state)
 	}
-	shards, err := n.client.ClusterShards(ctx).Result()
+	shards, err := n.Client.ClusterShards(ctx).Result()
 	if err != nil {
 		return err
 	}
@@ -231,9 +232,9 @@ func (n node) settled(ctx context.Context, size, masters int) error {
 		}
 	}
 	if online["master"] != masters || online["replica"] != size-masters {
-		return fmt.Errorf("%s reaches %v, not all %d: %+v", n.addr(), online, size, shards)
+		return fmt.Errorf("%s reaches %v, not all %d: %+v", n.Client.Options().Addr, online, size, shards)
 	}
-	return linked(ctx, n.client)
+	return linked(ctx, n.Client)
 }
 
 // linked returns nil if the server has its master's data, or is one.
