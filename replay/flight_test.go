@@ -5,7 +5,6 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"flag"
-	"fmt"
 	"math"
 	"os"
 	"slices"
@@ -21,13 +20,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 var update = flag.Bool("update", false, "write the example's flight")
@@ -45,46 +44,11 @@ type camera struct {
 }
 
 func (c *camera) Recommend(now time.Time, in *recommender.Input) (recommender.Decision, error) {
-	req := &setpointv1.RecommendRequest{
-		Target: "clusters/demo/namespaces/shop/targets/web", EvaluationTime: timestamppb.New(now),
-		Spec:  kubernetes.SpecToProto(c.spec),
-		Scale: &setpointv1.Scale{SpecReplicas: in.Scale.SpecReplicas, StatusReplicas: &in.Scale.StatusReplicas},
-	}
-	for i := range in.Pods {
-		p := &in.Pods[i]
-		pod := &setpointv1.Pod{Name: p.Name, Deleting: p.Deleting, Phase: "Pending", Ready: &setpointv1.PodReadyCondition{Status: "False", LastTransitionTime: timestamppb.New(p.ReadyTransition)}}
-		if p.Phase == recommender.PhaseRunning {
-			pod.Phase, pod.StartTime = "Running", timestamppb.New(p.StartTime)
-		}
-		if p.Ready == recommender.ReadyTrue {
-			pod.Ready.Status = "True"
-		}
-		for _, from := range p.Containers {
-			to := &setpointv1.Container{Name: from.Name, Requests: map[string]string{}}
-			for _, r := range from.Requests {
-				to.Requests[r.Resource] = milliText(r.Quantity.Milli())
-			}
-			pod.Containers = append(pod.Containers, to)
-		}
-		req.Pods = append(req.Pods, pod)
-	}
-	for i := range in.PodMetrics {
-		m := &in.PodMetrics[i]
-		sample := &setpointv1.PodMetrics{Pod: m.Pod, Timestamp: timestamppb.New(m.Timestamp), WindowSeconds: m.Window.Seconds()}
-		for _, from := range m.Containers {
-			to := &setpointv1.ContainerMetrics{Name: from.Name, Usage: map[string]string{}}
-			for _, u := range from.Usage {
-				to.Usage[u.Resource] = milliText(u.Milli)
-			}
-			sample.Containers = append(sample.Containers, to)
-		}
-		req.PodMetrics = append(req.PodMetrics, sample)
-	}
+	req := testserver.RequestOf("clusters/demo/namespaces/shop/targets/web", c.spec, in)
+	req.EvaluationTime = timestamppb.New(now)
 	c.calls = append(c.calls, req)
 	return c.Engine.Recommend(now, in)
 }
-
-func milliText(milli int64) string { return fmt.Sprintf("%dm", milli) }
 
 // flown is a simulation of the examples as an agent records it: the whole day of web.yaml with
 // hpa.yaml, or a part of it.
