@@ -70,8 +70,9 @@ const NotOverriding = "NotOverriding"
 type effect struct {
 	replicas int32
 	rule     string
-	// did says what was done, without the count that it came to, and more what follows that: "held at ".
-	did, more string
+	// did says what was done, without the count that it came to, and more what follows that: "held at ". limited is the
+	// bound that the object sets to it.
+	did, more, limited string
 	// first did it, with second if that is not nil.
 	first, second *Override
 }
@@ -81,7 +82,7 @@ func (e *effect) instead() string {
 	if e.rule == "" {
 		return ""
 	}
-	return " to the " + e.rule + " of " + itoa(e.replicas) + ", " + e.first.title()
+	return " to the " + e.rule + " of " + itoa(e.replicas) + e.limited + ", " + e.first.title()
 }
 
 // id is the last segment of the name.
@@ -98,21 +99,34 @@ func (o *Override) appendTitle(b []byte) []byte {
 	return append(b, [...]string{OfCluster: " of the cluster", OfNamespace: " of the namespace", OfTarget: " of the target"}[o.Level]...)
 }
 
-// effectOf returns what overrides make of a decided count, before the bounds of the spec.
-func effectOf(inForce []*Override, current, decided int32) effect {
-	e := effect{replicas: decided}
-	hold := func(rule, more string, first, second *Override) effect {
-		return effect{current, rule, "held at ", more, first, second}
+// within returns the effect's count within the bounds of a spec, and notes the one that limits it.
+func (e *effect) within(spec *recommender.Spec) int32 {
+	switch {
+	case e.replicas > spec.MaxReplicas:
+		e.limited = " (limited to maxReplicas " + itoa(spec.MaxReplicas) + ")"
+		return spec.MaxReplicas
+	case e.replicas < spec.MinReplicas:
+		e.limited = " (limited to minReplicas " + itoa(spec.MinReplicas) + ")"
+		return spec.MinReplicas
+	}
+	return e.replicas
+}
+
+// effectOf returns what overrides make of a decided count, and the count itself: within the bounds of the spec, or the
+// current one.
+func effectOf(inForce []*Override, spec *recommender.Spec, current, decided int32) (e effect, replicas int32) {
+	hold := func(rule, more string, first, second *Override) (effect, int32) {
+		return effect{current, rule, "held at ", more, "", first, second}, current
 	}
 	for _, o := range inForce {
 		if o.Hold {
 			return hold("hold", "", o, nil)
 		}
 	}
-	pinned := false
+	e.replicas = decided
 	if i := slices.IndexFunc(inForce, func(o *Override) bool { return o.Pin >= 0 }); i >= 0 {
 		o := inForce[i]
-		pinned, e = true, effect{o.Pin, "pin", "pinned to ", "", o, nil}
+		e = effect{o.Pin, "pin", "pinned to ", "", "", o, nil}
 	}
 	var floor, ceiling *Override
 	for _, o := range inForce {
@@ -128,23 +142,23 @@ func effectOf(inForce []*Override, current, decided int32) effect {
 			" contradicts the ceiling of "+itoa(ceiling.Ceiling)+", "+ceiling.title()+")", floor, ceiling)
 	}
 	if floor != nil && e.replicas < floor.Floor {
-		e = effect{floor.Floor, "floor", "raised to the floor of ", "", floor, nil}
+		e = effect{floor.Floor, "floor", "raised to the floor of ", "", "", floor, nil}
 	}
 	if ceiling != nil && e.replicas > ceiling.Ceiling {
-		e = effect{ceiling.Ceiling, "ceiling", "lowered to the ceiling of ", "", ceiling, nil}
+		e = effect{ceiling.Ceiling, "ceiling", "lowered to the ceiling of ", "", "", ceiling, nil}
+	}
+	if replicas = e.replicas; e.rule != "" && replicas != current { // what runs may stay
+		replicas = e.within(spec)
 	}
 	for _, o := range inForce {
 		switch {
-		case o.NoScaleDown && e.replicas < current:
-			e = hold("no-scale-down", " (no scale-down"+e.instead()+")", o, nil)
-		case o.NoScaleUp && e.replicas > current:
-			e = hold("no-scale-up", " (no scale-up"+e.instead()+")", o, nil)
+		case o.NoScaleDown && replicas < current:
+			return hold("no-scale-down", " (no scale-down"+e.instead()+")", o, nil)
+		case o.NoScaleUp && replicas > current:
+			return hold("no-scale-up", " (no scale-up"+e.instead()+")", o, nil)
 		}
 	}
-	if pinned && e.rule == "" {
-		return effect{replicas: decided}
-	}
-	return e
+	return e, replicas
 }
 
 // Override is what overrides make of a count that something else decides, as they would of the engine's, within
@@ -168,25 +182,14 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	if len(r.inForce) == 0 {
 		return decided, ""
 	}
-	e := effectOf(r.inForce, current, decided)
+	e, replicas := effectOf(r.inForce, &r.original.Spec, current, decided)
 	if e.rule == "" {
 		r.unchanged = true
 		return decided, ""
 	}
-	did, limited := e.replicas, ""
-	spec := &r.original.Spec
-	switch {
-	case e.replicas == current:
-	case e.replicas > spec.MaxReplicas:
-		limited = " (limited to maxReplicas " + itoa(spec.MaxReplicas) + ")"
-		e.replicas = spec.MaxReplicas
-	case e.replicas < spec.MinReplicas:
-		limited = " (limited to minReplicas " + itoa(spec.MinReplicas) + ")"
-		e.replicas = spec.MinReplicas
-	}
-	if r.original.HoldDown && e.replicas < current {
-		limited = " (not below the current count while the store is away)"
-		e.replicas = current
+	if r.original.HoldDown && replicas < current {
+		e.limited = " (not below the current count while the store is away)"
+		replicas = current
 	}
 	first := e.first
 	author, until, reason, note, other := cmp.Or(first.Author, "somebody"), first.Expires, first.Reason, "", ""
@@ -207,12 +210,12 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	}
 	sentence := func(why string) string {
 		b := make([]byte, 0, 256) // on the stack
-		b = append(appendInt(append(b, e.did...), did), e.more...)
-		b = append(append(append(append(b, limited...), " by "...), author...), " until "...)
+		b = append(appendInt(append(b, e.did...), e.replicas), e.more...)
+		b = append(append(append(append(b, e.limited...), " by "...), author...), " until "...)
 		b = append(append(until.UTC().AppendFormat(b, time.RFC3339), note...), ": "...)
 		b = first.appendTitle(append(strconv.AppendQuote(b, why), " ("...))
 		b = append(append(b, other...), "); "...)
-		if decided == e.replicas {
+		if decided == replicas {
 			return string(append(b, "as is the recommendation"...))
 		}
 		return string(appendInt(append(b, "the recommendation would be "...), decided))
@@ -222,13 +225,13 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		message = sentence(strings.ToValidUTF8(reason[:max(0, len(reason)-excess-len("…"))], "") + "…")
 	}
 	r.overridden, r.overriding = message, overriddenReasons[e.rule]
-	if e.replicas == decided {
+	if replicas == decided {
 		return decided, ""
 	}
 	r.tell(recommender.Adjustment{
-		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: e.replicas, Message: message, Until: until,
+		Stage: recommender.StageOverride, Rule: e.rule, Before: decided, After: replicas, Message: message, Until: until,
 	})
-	return e.replicas, Overridden + " (" + first.Name + "): " + reason
+	return replicas, Overridden + " (" + first.Name + "): " + reason
 }
 
 // inForce appends the overrides in force at that instant, the most specific first, of one level the newest.

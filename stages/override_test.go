@@ -126,11 +126,22 @@ func TestOverrides(t *testing.T) {
 			`pinned to 30 (limited to maxReplicas 20) by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 10`},
 		"one way only, of two": {[]stages.Override{override(stages.Override{Ceiling: 5}), override(stages.Override{Name: "d", NoScaleDown: true})}, 10, 200, 10,
 			`held at 10 (no scale-down to the ceiling of 5, override x of the target) by alice until 2026-11-23T14:00:00Z: "migration" (override d of the target); the recommendation would be 20`},
+		"no scale-down, with a floor beyond the bounds": {[]stages.Override{override(stages.Override{Floor: 26}), override(stages.Override{Name: "d", NoScaleDown: true})}, 24, 60, 24,
+			`held at 24 (no scale-down to the floor of 26 (limited to maxReplicas 20), override x of the target) by alice until 2026-11-23T14:00:00Z: "migration" (override d of the target); the recommendation would be 20`},
+		"no scale-down, with a pin beyond the bounds": {[]stages.Override{override(stages.Override{Pin: 26, NoScaleDown: true})}, 24, 60, 24,
+			`held at 24 (no scale-down to the pin of 26 (limited to maxReplicas 20), override x of the target) by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 20`},
+		"no scale-up, with a pin below the bounds": {[]stages.Override{override(stages.Override{Pin: 1, NoScaleUp: true, Level: stages.OfNamespace})}, 1, 60, 1,
+			`pinned to 1 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the namespace); the recommendation would be 2`},
+		"no scale-up, with a ceiling below the bounds": {[]stages.Override{override(stages.Override{Ceiling: 4}), override(stages.Override{Name: "u", NoScaleUp: true})}, 5, 60, 5,
+			`held at 5 (no scale-up to the ceiling of 4 (limited to minReplicas 6), override x of the target) by alice until 2026-11-23T14:00:00Z: "migration" (override u of the target); the recommendation would be 6`},
 		"the most specific pin": {[]stages.Override{override(stages.Override{Pin: 4, Level: stages.OfCluster}), override(stages.Override{Pin: 7})}, 10, 100, 7,
 			`pinned to 7 by alice until 2026-11-23T14:00:00Z: "migration" (override x of the target); the recommendation would be 10`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newTarget(t)
+			if strings.HasSuffix(name, "a ceiling below the bounds") {
+				g.in.Spec.MinReplicas = 6
+			}
 			g.around.Overrides = c.overrides
 			d := g.ask(noon, c.current, c.queue)
 			if d.Desired != c.want {
