@@ -21,7 +21,9 @@ The entry for the file of tokens (serve --auth-tokens-file), which holds only a 
 the token, goes to standard error.
 
 The policy file knows the caller as token:IDENTITY.`,
-		Example: `  setpoint token agent-shop >token.txt 2>>tokens.yaml`,
+		Example: `  setpoint token agent-shop >token.txt 2>entry.yaml
+  (echo tokens:; cat entry.yaml) >tokens.yaml           # the first entry
+  setpoint token agent-web >token-web.txt 2>>tokens.yaml`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, entry, err := auth.GenerateToken(args[0])

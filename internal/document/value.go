@@ -61,6 +61,10 @@ func Never(key, why string) Field {
 // Map reads a map. Fields are read in the file's order. It returns false if the value
 // is not a map, or an entry is unknown or missing.
 func (v Value) Map(fields ...Field) bool {
+	if v.node.Kind != yaml.MappingNode {
+		v.mustBe("a map" + withKeys(fields))
+		return false
+	}
 	right, there := true, make(map[string]bool, len(fields))
 	if !v.Entries(func(key string, at, value Value) {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.key == key })
@@ -81,6 +85,20 @@ func (v Value) Map(fields ...Field) bool {
 		}
 	}
 	return right
+}
+
+// withKeys says which keys a map has at least.
+func withKeys(fields []Field) string {
+	var keys []string
+	for _, f := range fields {
+		if f.required {
+			keys = append(keys, f.key)
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return " with " + strings.Join(keys, " and ")
 }
 
 // Entries reads a map with any keys, in the file's order: at is the key's place, with the path of

@@ -165,6 +165,15 @@ func OtherCluster(target string) error {
 // OfStore maps an error of the store. The store's text is for the log, not for the
 // caller.
 func OfStore(ctx context.Context, target string, err error) error {
+	return ofStore(ctx, target, err, "try again")
+}
+
+// OfDecisionsStore is OfStore for a decision, which may be stored all the same.
+func OfDecisionsStore(ctx context.Context, target string, err error) error {
+	return ofStore(ctx, target, err, "hold the count and retry with the same requestId")
+}
+
+func ofStore(ctx context.Context, target string, err error, remedy string) error {
 	switch {
 	case CallerGone(ctx) != nil:
 		return status.FromContextError(CallerGone(ctx)).Err()
@@ -173,7 +182,7 @@ func OfStore(ctx context.Context, target string, err error) error {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-			"the history store can't be reached; hold the count and retry with the same requestId")
+			"the history store can't be reached; "+remedy)
 	}
 	if _, answered := status.FromError(err); answered {
 		return err

@@ -196,6 +196,7 @@ func TestTokensFileProblems(t *testing.T) {
 		{"empty", "", []string{"tokens.yaml: is empty"}},
 		{"comments only", "# nothing\n", []string{"tokens.yaml: is empty"}},
 		{"no list", "{}", []string{"tokens.yaml:1: tokens is missing"}},
+		{"entries without their list", "- {identity: ci, sha256: " + digest + "}", []string{"tokens.yaml:1: must be a map with tokens, is a list"}},
 		{"another key", "token: []", []string{"tokens.yaml:1: unknown key token, did you mean tokens?", "tokens.yaml:1: tokens is missing"}},
 		{"an empty list", "tokens:\n", []string{"tokens.yaml:1: tokens: must be a list, is empty"}},
 		{"all at once", "tokens:\n  - identity: a b\n    sha: " + digest + "\n  - sha256: abc\n    expires: 2027-01-01\n  - x\n", []string{
@@ -205,7 +206,7 @@ func TestTokensFileProblems(t *testing.T) {
 			"tokens.yaml:4: tokens[1].sha256: must be 64 hexadecimal digits, the token's SHA-256; " + clear,
 			"tokens.yaml:5: tokens[1].expires: must be an instant such as 2027-01-31T00:00:00Z",
 			"tokens.yaml:4: tokens[1]: identity is missing",
-			"tokens.yaml:6: tokens[2]: must be a map, is a string",
+			"tokens.yaml:6: tokens[2]: must be a map with identity and sha256, is a string",
 		}},
 		{"a token in the clear", "tokens: [{identity: ci, token: sp_secret}]", []string{"tokens.yaml:1: tokens[0].token: " + clear, "tokens.yaml:1: tokens[0]: sha256 is missing"}},
 		{"a token for a digest", "tokens: [{identity: ci, sha256: sp_secret}]", []string{"tokens.yaml:1: tokens[0].sha256: " + clear}},

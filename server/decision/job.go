@@ -199,7 +199,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if j.fromTheFuture(&known.History) {
 		if err := t.clock.judges(t.life, j.Now); err != nil {
 			if j.Err = t.clock.problem(); j.Err == nil {
-				j.Err = apierror.OfStore(t.life, j.Target, err)
+				j.Err = apierror.OfDecisionsStore(t.life, j.Target, err)
 			}
 			return nil
 		}
@@ -346,7 +346,7 @@ func (j *Job) withoutStore(ctx context.Context, err error) {
 	if t.Options.HoldDown && away && apierror.CallerGone(ctx) == nil && !j.DryRun && t.outage.decide(j) {
 		return
 	}
-	j.Err = apierror.OfStore(ctx, j.Target, err)
+	j.Err = apierror.OfDecisionsStore(ctx, j.Target, err)
 }
 
 // evaluate decides, puts the history afterwards into next, and returns what stages remember. If the job's span records
@@ -415,7 +415,7 @@ func (j *Job) findOverrides() bool {
 		all, known = of.For(j.Key)
 	}
 	if !known && !j.Input.HoldDown {
-		j.Err = apierror.OfStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
+		j.Err = apierror.OfDecisionsStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
 		return false
 	}
 	if len(all) == 0 {

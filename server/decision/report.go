@@ -124,7 +124,7 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 			return
 		}
 	}
-	r.err = apierror.OfStore(ctx, r.target, err)
+	r.err = apierror.OfDecisionsStore(ctx, r.target, err)
 }
 
 // settledAs logs and counts the change, which the record has.
