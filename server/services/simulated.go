@@ -65,7 +65,8 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 	}
 	for i := range specs {
 		for _, err := range flat(specs[i].Check(s.world)) {
-			r.refuse(r.problem(i, err))
+			field, what := r.problem(i, err)
+			r.refuse(field, "%s", what)
 		}
 	}
 	s.runs = s.world.Columns(specs)
@@ -74,12 +75,12 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 
 // problem is what a check of the scenario with a spec has found, by the field: of a fleet and what happens to it that is
 // the scenario's.
-func (r *simulationReader) problem(i int, err error) (field, format string, text any) {
+func (r *simulationReader) problem(i int, err error) (field, what string) {
 	path, problem, found := strings.Cut(err.Error(), ": ")
 	if found && (strings.HasPrefix(path, "fleet") || strings.HasPrefix(path, "events[")) {
-		return "scenario." + path, "%v", strings.ReplaceAll(problem, "\n", "; ")
+		return "scenario." + path, strings.ReplaceAll(problem, "\n", "; ")
 	}
-	return r.specField(i), "%v", err
+	return r.specField(i), err.Error()
 }
 
 // flat returns the joined errors one by one.

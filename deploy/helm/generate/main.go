@@ -167,6 +167,19 @@ var callers = object{
 	},
 }
 
+// specs are what service.specs lists: the service says what else is wrong with them, the name is a part of a grant.
+var specs = object{
+	"type": "object", "required": []string{"name", "spec"},
+	"properties": object{
+		"name": targetName, "spec": object{"type": "object"},
+		"fleet": object{"type": "object", "properties": object{"members": object{"type": "array", "items": object{
+			"type": "object", "required": []string{"target"}, "properties": object{"target": targetName},
+		}}}},
+	},
+}
+
+var targetName = object{"type": "string", "pattern": "^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$"}
+
 func schemaOf(values []value) ([]byte, error) {
 	schema := objectOf(values)
 	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
@@ -224,6 +237,8 @@ func propertyOf(v value) object {
 		property["type"], property["items"] = "array", object{"type": "object", "required": []string{"name"}}
 	case v.path == "service.callers":
 		property["type"], property["items"] = "array", callers
+	case v.path == "service.specs":
+		property["type"], property["items"] = "array", specs
 	case v.node.Kind == yaml.SequenceNode: // of what Kubernetes takes there
 		property["type"], property["items"] = "array", object{"type": "object"}
 	case choices[v.path] != nil:
