@@ -57,14 +57,15 @@ func OfChunk(c *Chunk) Entry { return Entry{chunk: c} }
 // chunkHeader is the length of what precedes a chunk in the log: Last, so that a reader need not open it.
 const chunkHeader = 8
 
-// appendTo appends the entries of the log: the chunk, and an empty one for each further place that it takes, so
-// that a log of so many entries has so many bytes at most.
+// appendTo appends the entries of the log: the chunk, and then an empty one for each further place that it takes. So the
+// chunk goes when the first of its places is needed, and a log of so many places has so many bytes at most.
 func (c *Chunk) appendTo(entries []store.LogEntry, key store.Key) []store.LogEntry {
 	value := append(binary.BigEndian.AppendUint64(nil, uint64(c.Last)), truth.Seal(c.Bytes)...)
+	entries = append(entries, store.LogEntry{Key: key, Value: value})
 	for range (len(value) - 1) / c.Place {
 		entries = append(entries, store.LogEntry{Key: key})
 	}
-	return append(entries, store.LogEntry{Key: key, Value: value})
+	return entries
 }
 
 // ReadChunk reads an entry of a log of chunks: when its last decision was, and the sealed chunk; nil for one that
