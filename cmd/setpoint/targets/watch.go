@@ -220,8 +220,14 @@ func why(d *setpointv1.Decision) string {
 	return strings.Join(slices.DeleteFunc(parts, func(part string) bool { return part == "" }), "; ")
 }
 
-// limitOf is what held or limited a count for which no metric is the reason; empty: nothing did.
+// limitOf is what held or limited a count for which no metric is the reason; empty: nothing did. Where no metric could be
+// read, the conditions on limits are those of an earlier decision.
 func limitOf(d *setpointv1.Decision) string {
+	if slices.ContainsFunc(d.GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return c.GetType() == recommender.ScalingActive && c.GetStatus() != recommender.ConditionTrue
+	}) {
+		return ""
+	}
 	for _, c := range d.GetConditions() { // AbleToScale is before ScalingLimited
 		switch stabilized := c.GetReason() == "ScaleDownStabilized" || c.GetReason() == "ScaleUpStabilized"; {
 		case c.GetType() == recommender.AbleToScale && stabilized, c.GetType() == recommender.ScalingLimited && c.GetStatus() == "True":

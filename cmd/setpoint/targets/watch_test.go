@@ -120,6 +120,9 @@ func TestADecisionWithoutAReasonSaysWhatLimitsIt(t *testing.T) {
 	}{
 		{"by a policy", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}}, "says ScaleUpLimit"},
 		{"by a policy, beside a schedule", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}, Adjustments: schedule}, "says ScaleUpLimit; schedule raises"},
+		{"by nothing now, for no metric could be read", &setpointv1.Decision{Error: "queue: away", Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+			able, condition("ScalingActive", "False", "FailedGetExternalMetric"), limited,
+		}}, "queue: away"},
 		{"by the window", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{held, limited}}, "says ScaleDownStabilized"},
 		{"a reason is enough", &setpointv1.Decision{Reason: "cpu", Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}}, "cpu"},
 		{"by nothing", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, within}}, ""},
