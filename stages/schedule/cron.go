@@ -49,7 +49,7 @@ func parseCron(text string) (crontab, error) {
 	}
 	parsed, err := parser.Parse(text)
 	if err != nil {
-		return crontab{}, wrongField(text, err)
+		return crontab{}, wrongFields(text, err)
 	}
 	spec, ok := parsed.(*cron.SpecSchedule)
 	if !ok {
@@ -70,29 +70,40 @@ var fields = []string{"minute", "hour", "day of month", "month", "day of week"}
 // mostNamed is how long an expression may be whose error quotes a field, bytes: as long as the contract allows.
 const mostNamed = 256
 
-// wrongField names the first field that the library refuses, in place of its error for the expression.
-func wrongField(text string, err error) error {
+// wrongFields names the fields that the library refuses, in place of its error for the expression.
+func wrongFields(text string, err error) error {
 	if len(text) > mostNamed {
 		return err
 	}
+	var wrong []string
 	for i, field := range strings.Fields(text) {
 		alone := []string{"*", "*", "*", "*", "*"}
 		alone[i] = field
-		_, wrong := parser.Parse(strings.Join(alone, " "))
-		if wrong == nil {
-			continue
+		if _, err := parser.Parse(strings.Join(alone, " ")); err != nil {
+			wrong = append(wrong, fmt.Sprintf("%s %q: %s", fields[i], field, saidOf(i, field, err)))
 		}
-		said := wrong.Error()
-		var number *strconv.NumError
-		if errors.As(wrong, &number) {
-			said = fmt.Sprintf("%q is no number", number.Num)
-			if i > 2 {
-				said += " and no name such as " + []string{"JAN", "MON"}[i-3]
-			}
-		}
-		return fmt.Errorf("%s %q: %s", fields[i], field, strings.TrimSuffix(said, fmt.Sprintf(": %q", field)))
 	}
-	return err
+	if wrong == nil {
+		return err
+	}
+	return errors.New(strings.Join(wrong, "; "))
+}
+
+// saidOf is the library's error for the ith field, without what it says of options that nobody has.
+func saidOf(i int, field string, err error) string {
+	var number *strconv.NumError
+	switch said := err.Error(); {
+	case errors.As(err, &number):
+		said = fmt.Sprintf("%q is no number", number.Num)
+		if i > 2 {
+			said += " and no name such as " + []string{"JAN", "MON"}[i-3]
+		}
+		return said
+	case strings.Contains(said, "requires "):
+		return "L and W, for the last and the nearest day, are not known: list the days"
+	default:
+		return strings.TrimSuffix(said, fmt.Sprintf(": %q", field))
+	}
 }
 
 // The library's own search goes through hours and minutes, which takes some 30 microseconds, and the

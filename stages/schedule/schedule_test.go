@@ -425,7 +425,8 @@ func TestErrorsNameTheField(t *testing.T) {
 	for cron, want := range map[string]string{
 		"0 8 * * Mo-Fr":                         `day of week "Mo-Fr": "Mo" is no number and no name such as MON`,
 		"0 8 * Mai *":                           `month "Mai": "Mai" is no number and no name such as JAN`,
-		"x 25 * * *":                            `minute "x": "x" is no number`,
+		"x 25 * * *":                            `minute "x": "x" is no number; hour "25": end of range (25) above maximum (23)`,
+		"0 0 L * *":                             `day of month "L": L and W, for the last and the nearest day, are not known: list the days`,
 		"0 25 * * *":                            `hour "25": end of range (25) above maximum (23)`,
 		"0 1,8-25 * * *":                        `hour "1,8-25": end of range (25) above maximum (23): "8-25"`,
 		"0 8 0 * *":                             `day of month "0": beginning of range (0) below minimum (1)`,
