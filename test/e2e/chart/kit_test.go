@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -34,12 +35,7 @@ var kubeVersion = &chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: 
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = kit.Must
 
 // render returns the manifests as `helm template` prints them, hooks left out.
 func render(t *testing.T, text string) (string, error) {

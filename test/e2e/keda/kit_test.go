@@ -32,12 +32,7 @@ const (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = kit.Must
 
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {

@@ -26,12 +26,7 @@ const (
 	poll   = 50 * time.Millisecond
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = kit.Must
 
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {

@@ -30,12 +30,7 @@ import (
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+var must = kit.Must
 
 // nomad is a namespace of a server, with a queue that the agent's source reads.
 type nomad struct {
