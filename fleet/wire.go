@@ -171,12 +171,7 @@ func (d *Digest) decode(b []byte) error {
 		return ErrFormat
 	}
 	r := reader{rest: b}
-	r.bytes(1)
-	d.Version = r.fixed()
-	d.Scale = recommender.Scale{SpecReplicas: r.int32(), StatusReplicas: r.int32()}
-	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32())
-	d.Min, d.Max = r.int32(), r.int32()
-	r.bad = r.bad || d.Min < 0
+	r.head(d)
 	n := r.count(min(MaxMetrics, len(r.rest)))
 	if d.Metrics == nil || cap(d.Metrics) < n {
 		d.Metrics = make([]MetricDigest, n)
@@ -189,6 +184,24 @@ func (d *Digest) decode(b []byte) error {
 		return ErrCorrupt
 	}
 	return nil
+}
+
+// head reads what stands before the metrics.
+func (r *reader) head(d *Digest) {
+	r.bytes(1)
+	d.Version = r.fixed()
+	d.Scale = recommender.Scale{SpecReplicas: r.int32(), StatusReplicas: r.int32()}
+	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32())
+	d.Min, d.Max = r.int32(), r.int32()
+	r.bad = r.bad || d.Min < 0
+}
+
+// SameBounds reports whether the member's caller stays between the same numbers of replicas by two of its records.
+func (m *MemberRecord) SameBounds(other *MemberRecord) bool {
+	var a, b Digest
+	(&reader{rest: m.Digest}).head(&a)
+	(&reader{rest: other.Digest}).head(&b)
+	return a.Min == b.Min && a.Max == b.Max
 }
 
 // metric reads one metric.

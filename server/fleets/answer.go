@@ -220,6 +220,7 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		log.Append(c.key, log.Shared(nil, c.key, d, &k.state.decisions, k.spec.hash)...)
 		c.metrics.decided(d)
 	}
+	// An override that keeps the member from a change begins or ends, and so changes its bounds, although it is told the same.
 	// What the member was told at its last call of whether the fleet computes anything is not so any more: it decides by now, or
 	// its metrics fail.
 	turned, told := int64(0), false
@@ -231,7 +232,7 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		was := before(&k.state.fleet, i, now)
 		c.moved(k.spec.fleet.Members[i].Name, &was, now)
 		if k.spec.fleet.Members[i].Name == c.job.Target {
-			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered || was.Seen < turned)
+			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered || was.Seen < turned || !was.SameBounds(now))
 		}
 	}
 	if c.blind || !told {

@@ -1,11 +1,13 @@
 package fleets_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/store"
@@ -46,6 +48,48 @@ func TestDecisionsOfFleetsAreListed(t *testing.T) {
 		if got, err := list(north, 10); status.Code(err) != codes.NotFound {
 			t.Errorf("no member: %v, %v", got, err)
 		}
+	})
+}
+
+// An override that keeps a member from a change is in its log, once, and so is that it does no more.
+func TestTheLogOfAMemberTellsOfAHold(t *testing.T) {
+	t.Parallel()
+	engines(t, func(t *testing.T, open func() store.Engine) {
+		s := start(t, open)
+		s.set(t, queueFleet(2, 100, west, east))
+		call := func(entries int, status, message string) {
+			t.Helper()
+			for _, name := range []string{east, west} {
+				s.Clock.Advance(8 * time.Second)
+				if got := s.call(t, member(name, 3, 30)).GetDesiredReplicas(); got != 3 {
+					t.Errorf("%s is told %d, want 3", name, got)
+				}
+			}
+			resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: west, PageSize: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			last := resp.GetDecisions()[0]
+			overridden := condition(&setpointv1.RecommendResponse{Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: last.GetConditions()}}, "Overridden")
+			if len(resp.GetDecisions()) != entries || overridden.GetStatus() != status || !strings.Contains(overridden.GetMessage(), message) {
+				t.Errorf("the log of west has %d entries, want %d; the last one %v", len(resp.GetDecisions()), entries, last)
+			}
+		}
+		call(1, "", "")
+		call(1, "", "")
+		overrides := setpointv1.NewOverrideServiceClient(s.Conn)
+		hold := &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour))}
+		created, err := overrides.CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: hold})
+		if err != nil {
+			t.Fatal(err)
+		}
+		call(2, "True", `"migration"`)
+		call(2, "True", `"migration"`)
+		if _, err := overrides.DeleteOverride(t.Context(), &setpointv1.DeleteOverrideRequest{Name: created.GetOverride().GetName()}); err != nil {
+			t.Fatal(err)
+		}
+		call(3, "", "")
+		call(3, "", "")
 	})
 }
 
