@@ -418,6 +418,27 @@ func TestLostOverridesAreLogged(t *testing.T) {
 	}
 }
 
+// Also of what no decision has read: the instance that created it warns.
+func TestLostOverridesThatNobodyReadAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New(memory.Options{})
+		o, logs := watched(t, e)
+		create(t, o, shop, "freeze", held(time.Hour))
+		time.Sleep(20 * time.Minute)
+		records, err := e.Part(store.Overrides, overrides.Kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := records.Delete(t.Context(), store.Key{Cluster: "demo", Namespace: "-", Target: "-"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if all := logs.All(); len(all) != 1 || all[0].ContextMap()["count"] != int64(1) {
+			t.Errorf("the log has %v, want one line", all)
+		}
+	})
+}
+
 // goBack does something and takes the record of a cluster back to what it was before, as a failover does.
 func goBack(t *testing.T, records store.PartStore, do func()) {
 	t.Helper()

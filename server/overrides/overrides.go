@@ -307,12 +307,10 @@ func (o *Overrides) failing(err error) {
 }
 
 // changed is called after this instance has changed a cluster's overrides: its decisions take it into account at once.
-// It has happened, even if the caller is gone meanwhile.
+// It has happened, even if the caller is gone meanwhile. The cluster is read from now on even if this instance has decided
+// nothing there, so that somebody warns if the store loses what was acknowledged.
 func (o *Overrides) changed(name string) {
-	c := o.cache.find(name)
-	if c == nil {
-		return
-	}
+	c := o.cache.get(name)
 	c.mu.Lock()
 	c.changes++
 	c.readAt.Store(0) // if the read below fails, the next decision reads again
