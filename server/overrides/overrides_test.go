@@ -415,54 +415,56 @@ func TestReadsThatWereOvertaken(t *testing.T) {
 
 // Changes of one instance at the same time: all count at once, whichever read comes first.
 func TestConcurrentChanges(t *testing.T) {
-	t.Parallel()
-	e := memory.New(memory.Options{})
-	o := instance(t, e)
-	want(t, o, "at first")
-	var changes sync.WaitGroup
-	for i := range 30 {
-		changes.Go(func() {
-			if _, _, err := o.Create(t.Context(), shop, fmt.Sprintf("id-%02d", i), held(time.Hour), "", time.Now()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
-	changes.Wait()
-	if n := len(of(o, web)); n != 30 {
-		t.Errorf("%d are in force, want all 30", n)
-	}
+	synctest.Test(t, func(t *testing.T) { // no decision waits a second in vain where others keep the processors busy
+		e := memory.New(memory.Options{})
+		o := instance(t, e)
+		want(t, o, "at first")
+		var changes sync.WaitGroup
+		for i := range 30 {
+			changes.Go(func() {
+				if _, _, err := o.Create(t.Context(), shop, fmt.Sprintf("id-%02d", i), held(time.Hour), "", time.Now()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		changes.Wait()
+		if n := len(of(o, web)); n != 30 {
+			t.Errorf("%d are in force, want all 30", n)
+		}
+	})
 }
 
 // Of the three levels each target has its own, and nothing of others.
 func TestOverridesOfEachLevel(t *testing.T) {
-	t.Parallel()
-	e := memory.New(memory.Options{})
-	o := instance(t, e)
-	places := []target.Place{demo, shop, target.Place(web), {Cluster: "demo", Namespace: "pay"}, {Cluster: "demo", Namespace: "shop", Target: "api"}, {Cluster: "other", Namespace: "shop", Target: "web"}}
-	for bits := range 1 << len(places) {
-		var names []string
-		for i, place := range places {
-			if bits>>i&1 == 0 {
-				continue
+	synctest.Test(t, func(t *testing.T) { // no decision waits a second in vain where others keep the processors busy
+		e := memory.New(memory.Options{})
+		o := instance(t, e)
+		places := []target.Place{demo, shop, target.Place(web), {Cluster: "demo", Namespace: "pay"}, {Cluster: "demo", Namespace: "shop", Target: "api"}, {Cluster: "other", Namespace: "shop", Target: "web"}}
+		for bits := range 1 << len(places) {
+			var names []string
+			for i, place := range places {
+				if bits>>i&1 == 0 {
+					continue
+				}
+				name := create(t, o, place, fmt.Sprintf("x-%d", bits), held(time.Hour)).GetName()
+				if place.Has(target.Place(web)) {
+					names = append(names, name)
+				}
 			}
-			name := create(t, o, place, fmt.Sprintf("x-%d", bits), held(time.Hour)).GetName()
-			if place.Has(target.Place(web)) {
-				names = append(names, name)
-			}
-		}
-		slices.Sort(names)
-		want(t, o, fmt.Sprintf("%b", bits), names...)
-		for i, place := range places {
-			if bits>>i&1 == 1 {
-				if _, err := o.Delete(t.Context(), place, fmt.Sprintf("x-%d", bits), ""); err != nil {
-					t.Fatal(err)
+			slices.Sort(names)
+			want(t, o, fmt.Sprintf("%b", bits), names...)
+			for i, place := range places {
+				if bits>>i&1 == 1 {
+					if _, err := o.Delete(t.Context(), place, fmt.Sprintf("x-%d", bits), ""); err != nil {
+						t.Fatal(err)
+					}
 				}
 			}
 		}
-	}
-	if left, err := o.Of(t.Context(), []string{"demo", "other"}); err != nil || len(left[0])+len(left[1]) > 0 {
-		t.Errorf("some are left: %v, %v", left, err)
-	}
+		if left, err := o.Of(t.Context(), []string{"demo", "other"}); err != nil || len(left[0])+len(left[1]) > 0 {
+			t.Errorf("some are left: %v, %v", left, err)
+		}
+	})
 }
 
 // What another version has written is not overwritten, and what is known stays in force.
@@ -574,48 +576,49 @@ func of(o *overrides.Overrides, key store.Key) []stages.Override {
 
 // Each override in force has a series, with texts of any bytes, at most two hundred of them, and only where asked.
 func TestEndsAreMetrics(t *testing.T) {
-	t.Parallel()
-	o := instance(t, memory.New(memory.Options{}))
-	series := func(each bool) (all []string) {
-		registry := prometheus.NewPedanticRegistry()
-		registry.MustRegister(o.Collectors(each)...)
-		families, err := registry.Gather()
+	synctest.Test(t, func(t *testing.T) { // no decision waits a second in vain where others keep the processors busy
+		o := instance(t, memory.New(memory.Options{}))
+		series := func(each bool) (all []string) {
+			registry := prometheus.NewPedanticRegistry()
+			registry.MustRegister(o.Collectors(each)...)
+			families, err := registry.Gather()
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range families {
+				for _, m := range f.GetMetric() {
+					if f.GetName() == "setpoint_override_end_timestamp_seconds" {
+						var labels []string
+						for _, l := range m.GetLabel() {
+							labels = append(labels, l.GetName()+"="+l.GetValue())
+						}
+						all = append(all, fmt.Sprint(labels, " ", m.GetGauge().GetValue() > float64(time.Now().Unix())))
+					}
+				}
+			}
+			return all
+		}
+		limits := held(time.Hour)
+		limits.Hold, limits.Floor, limits.Ceiling, limits.NoScaleDown = false, new(int32(2)), new(int32(8)), true
+		later := held(2 * time.Hour)
+		later.StartTime = timestamppb.New(time.Now().Add(time.Hour))
+		created, _, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, f := range families {
-			for _, m := range f.GetMetric() {
-				if f.GetName() == "setpoint_override_end_timestamp_seconds" {
-					var labels []string
-					for _, l := range m.GetLabel() {
-						labels = append(labels, l.GetName()+"="+l.GetValue())
-					}
-					all = append(all, fmt.Sprint(labels, " ", m.GetGauge().GetValue() > float64(time.Now().Unix())))
-				}
-			}
+		want(t, o, "they are known", create(t, o, shop, "later", later).GetName(), created.GetName())
+		if got := series(true); len(got) != 1 || !strings.HasPrefix(got[0], "[author=aé") || len(got[0]) > 300 ||
+			!strings.HasSuffix(got[0], " cluster=demo namespace=shop override=limits target= what=floor 2, ceiling 8, no-scale-down] true") {
+			t.Errorf("got %q", got)
 		}
-		return all
-	}
-	limits := held(time.Hour)
-	limits.Hold, limits.Floor, limits.Ceiling, limits.NoScaleDown = false, new(int32(2)), new(int32(8)), true
-	later := held(2 * time.Hour)
-	later.StartTime = timestamppb.New(time.Now().Add(time.Hour))
-	created, _, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
-	want(t, o, "they are known", create(t, o, shop, "later", later).GetName(), created.GetName())
-	if got := series(true); len(got) != 1 || !strings.HasPrefix(got[0], "[author=aé") || len(got[0]) > 300 ||
-		!strings.HasSuffix(got[0], " cluster=demo namespace=shop override=limits target= what=floor 2, ceiling 8, no-scale-down] true") {
-		t.Errorf("got %q", got)
-	}
-	if got := series(false); len(got) > 0 {
-		t.Errorf("without being asked %q", got)
-	}
-	for i := range 300 {
-		create(t, o, target.Place{Cluster: "demo", Namespace: fmt.Sprint("n", i/30), Target: fmt.Sprint("t", i)}, "x", held(time.Hour))
-	}
-	if got := series(true); len(got) != 200 {
-		t.Errorf("%d series", len(got))
-	}
+		if got := series(false); len(got) > 0 {
+			t.Errorf("without being asked %q", got)
+		}
+		for i := range 300 {
+			create(t, o, target.Place{Cluster: "demo", Namespace: fmt.Sprint("n", i/30), Target: fmt.Sprint("t", i)}, "x", held(time.Hour))
+		}
+		if got := series(true); len(got) != 200 {
+			t.Errorf("%d series", len(got))
+		}
+	})
 }
