@@ -35,34 +35,71 @@ func (s targets) GetTarget(ctx context.Context, name string) (*setpointv1.Target
 	return answer.GetTarget(), err
 }
 
+// serve starts a service, and returns it, a connection to it, and what ends both.
+func serve(t *testing.T, options server.Options) (srv *server.Server, conn *grpc.ClientConn, stop func()) {
+	t.Helper()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	calls, rest := agenttest.NewPipe(), agenttest.NewPipe()
+	serving, cancel := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(serving, calls, rest) }()
+	conn, err = grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return calls.DialContext(ctx, "tcp", name) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return srv, conn, func() {
+		_ = conn.Close()
+		cancel()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+		_ = engine.Close()
+	}
+}
+
+// replayed replays a file, whose steps must come out as they were recorded, and returns how many of its scenarios begin
+// with a history.
+func replayed(t *testing.T, name string, each func(recorded *recording.Step, step *replay.Step)) (histories int) {
+	t.Helper()
+	file, err := os.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = file.Close() }()
+	runner := replay.NewRunner(replay.NewEngine(), replay.Options{})
+	for scenario, err := range recording.NewReader(name, file).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if scenario.History != nil {
+			histories++
+		}
+		if err := runner.Run(t.Context(), scenario, func(step *replay.Step) error {
+			each(&scenario.Steps[step.Index], step)
+			if !step.Compared || len(step.Differences) > 0 {
+				t.Errorf("%s #%d: compared %v, %v", scenario.Name, step.Index+1, step.Compared, step.Differences)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return histories
+}
+
 // A recording of any platform's agent replays: each step has the same outcome, for a new object
 // and amid a history, with failed writes, and with outages of the service.
 func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
 	synctest.Test(t, func(t *testing.T) {
-		engine := memory.New(memory.Options{})
-		defer func() { _ = engine.Close() }()
-		srv, err := server.New(engine, engine, server.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
-		calls, rest := agenttest.NewPipe(), agenttest.NewPipe()
-		serving, stop := context.WithCancel(t.Context())
-		served := make(chan error, 1)
-		go func() { served <- srv.Serve(serving, calls, rest) }()
-		defer func() {
-			stop()
-			if err := <-served; err != nil {
-				t.Error(err)
-			}
-		}()
-		conn, err := grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
-			grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return calls.DialContext(ctx, "tcp", name) }))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
+		srv, conn, stop := serve(t, server.DefaultOptions())
+		defer stop()
 		s, p := agenttest.NewService(srv.Recommendations()), &agenttest.Fake{}
 		for _, w := range []agenttest.Workload{{Name: "web", Replicas: 4}, {Name: "api", Replicas: 4, Steady: true}, {Name: "watched", Replicas: 4, Shadow: true}} {
 			p.Create(w)
@@ -107,40 +144,19 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 			t.Fatal(err)
 		}
 	})
-	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = file.Close() }()
-	steps, scaled, failed, histories, ours := 0, 0, 0, 0, 0
-	runner := replay.NewRunner(replay.NewEngine(), replay.Options{})
-	for scenario, err := range recording.NewReader(name, file).All() {
-		if err != nil {
-			t.Fatal(err)
+	steps, scaled, failed, ours := 0, 0, 0, 0
+	histories := replayed(t, name, func(recorded *recording.Step, step *replay.Step) {
+		steps++
+		if step.Outcome.Scaled {
+			scaled++
 		}
-		if scenario.History != nil {
-			histories++
+		if recorded.ScaleUpdateError != "" {
+			failed++
 		}
-		if err := runner.Run(t.Context(), scenario, func(step *replay.Step) error {
-			steps++
-			recorded := scenario.Steps[step.Index]
-			if step.Outcome.Scaled {
-				scaled++
-			}
-			if recorded.ScaleUpdateError != "" {
-				failed++
-			}
-			if recorded.Request.GetRequestId()+recorded.Request.GetTargetUid() != "" {
-				ours++
-			}
-			if !step.Compared || len(step.Differences) > 0 {
-				t.Errorf("%s #%d: compared %v, %v", scenario.Name, step.Index+1, step.Compared, step.Differences)
-			}
-			return nil
-		}); err != nil {
-			t.Fatal(err)
+		if recorded.Request.GetRequestId()+recorded.Request.GetTargetUid() != "" {
+			ours++
 		}
-	}
+	})
 	t.Logf("%d steps, %d changes, %d failed, %d scenarios begin with a history", steps, scaled, failed, histories)
 	if steps < 60 || scaled < 6 || failed < 2 || histories < 4 {
 		t.Error("that is too little to prove anything")
@@ -148,6 +164,77 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 	if ours > 0 {
 		t.Errorf("%d requests are recorded with ids of their own", ours)
 	}
+}
+
+// What an agent observes of any input that a real controller of Kubernetes was recorded with replays without a
+// difference, also when a scenario begins amid a history.
+func TestWhatKubernetesAgentsRecordReplays(t *testing.T) {
+	t.Parallel()
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime = true
+	srv, conn, stop := serve(t, options)
+	defer stop()
+	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
+	r, err := flight.Open(flight.Options{File: name, MaxSteps: 3, Targets: targets{setpointv1.NewTargetServiceClient(conn)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const curated = "../../kubernetes/recording/testdata/curated.jsonl.gz"
+	in, err := os.Open(curated)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = in.Close() }()
+	given, n := 0, 0
+	for scenario, err := range recording.NewReader(curated, in).All() {
+		if err != nil {
+			t.Fatal(err)
+		}
+		n++
+		player, fresh := recording.NewPlayer(scenario), scenario.HPA.Status.Conditions == nil
+		for i := range scenario.Steps {
+			d, err := decided(t.Context(), srv.Recommendations(), player, &scenario.Steps[i], fmt.Sprintf("c%d", n))
+			if err != nil || d == nil {
+				break // the service refuses an input that the recommender accepts, or the object is gone
+			}
+			d.Key.Name, d.New, fresh = fmt.Sprint("web-", n), fresh, false
+			r.Observe(d)
+			r.Wait()
+			given++
+		}
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	steps := 0
+	histories := replayed(t, name, func(*recording.Step, *replay.Step) { steps++ })
+	t.Logf("%d decisions of %d scenarios: %d recorded, %d scenarios begin with a history", given, n, steps, histories)
+	if steps*10 < given*9 || histories < 50 {
+		t.Error("that is too little to prove anything")
+	}
+}
+
+// decided makes the decision of a step, and reports it; nil if there is no autoscaler.
+func decided(ctx context.Context, service setpointv1.RecommendationServiceServer, player *recording.Player, step *recording.Step, cluster string) (*agent.Decision, error) {
+	request, err := player.Request(step, cluster)
+	if err != nil || request == nil {
+		return nil, err
+	}
+	answer, err := service.Recommend(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	d := &agent.Decision{Key: agent.Key{Kind: "HorizontalPodAutoscaler"}, At: answer.GetEvaluationTime().AsTime(), Request: request, Answer: answer}
+	if answer.GetDesiredReplicas() == answer.GetCurrentReplicas() {
+		return d, nil
+	}
+	report := &setpointv1.ReportScaleRequest{Target: request.GetTarget(), RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED"}
+	if d.Applied = step.ScaleUpdateError == ""; !d.Applied {
+		d.ApplyError = errors.New(step.ScaleUpdateError)
+		report.Outcome, report.Message = "FAILED", step.ScaleUpdateError
+	}
+	d.Report, err = service.ReportScale(ctx, report)
+	return d, err
 }
 
 // An invalid recording is refused with a clear error.
