@@ -50,6 +50,18 @@ func Split(seats []Seat, total, moves int32) Shares {
 // needs: more would help nobody.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	s := newSplit(seats)
+	missing = s.surviveOne(total, most)
+	s.drain(moves)
+	s.rebalance(moves)
+	if s.surviving(-1) < int64(total-missing) { // the largest has gained what the others lost
+		s.restart()
+		missing = s.surviveOne(total, most)
+	}
+	return s.result(total), missing
+}
+
+// surviveOne sets the shares of SplitSurviving before replicas move.
+func (s *split) surviveOne(total, most int32) (missing int32) {
 	only := s.only()
 	s.survive(total, total, most, only)
 	missing = int32(max(0, int64(total)-s.surviving(-1)))
@@ -65,9 +77,22 @@ func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, miss
 			s.to(least)
 		}
 	}
-	s.drain(moves)
-	s.rebalance(moves)
-	return s.result(total), missing
+	return missing
+}
+
+// restart makes the shares those at which the split begins.
+func (s *split) restart() {
+	s.begin = 0
+	for i := range s.seats {
+		if s.seats[i].Frozen {
+			continue
+		}
+		s.start[i] = s.shares[i]
+		s.begin += int64(s.shares[i])
+		if s.seats[i].Weight == 0 {
+			s.high[i] = s.shares[i] // it gains nothing
+		}
+	}
 }
 
 // survive sets the smallest shares, of total or more, of which as many as needed remain without the largest one of the

@@ -121,6 +121,42 @@ func TestSurviveOneWorkedExamples(t *testing.T) {
 	}
 }
 
+// Replicas move towards the largest, or from a member that is drained, and still as many remain without it.
+func TestMovesSurviveOneToo(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		seats   []Seat
+		want    []int32
+		missing int32
+	}{
+		{"rebalancing", []Seat{{Weight: 1, Cap: 40, Last: 4, Ready: 4}, {Weight: 1, Cap: 40, Last: 4, Ready: 4}, {Weight: 4, Cap: 40, Last: 4, Ready: 4}}, []int32{4, 4, 14}, 0},
+		{"draining", []Seat{{Weight: 1, Cap: 40, Last: 4, Ready: 4}, {Weight: 1, Cap: 40, Last: 4, Ready: 4}, {Last: 4, Ready: 4}}, []int32{7, 7, 1}, 0},
+		{"with caps in the way", []Seat{{Weight: 1, Cap: 4, Last: 4, Ready: 4}, {Weight: 1, Cap: 2, Last: 2, Ready: 2}, {Weight: 4, Cap: 9, Last: 4, Ready: 4}}, []int32{4, 2, 9}, 2},
+	} {
+		got, missing := SplitSurviving(tt.seats, 8, 100, 3)
+		if !slices.Equal(got.Of, tt.want) || missing != tt.missing {
+			t.Errorf("%s: %v, missing %d, want %v, %d", tt.name, got.Of, missing, tt.want, tt.missing)
+		}
+	}
+	r, moved := newRandom(8), 0
+	for c := range 20_000 {
+		seats, total := r.seats(r.between(2, 6), 30), int32(r.between(1, 40))
+		for i := range seats {
+			seats[i].Ready = seats[i].Last
+		}
+		got, missing := SplitSurviving(seats, total, 200, int32(r.between(1, 5)))
+		if want := max(0, int64(total)-remaining(got.Of)); int64(missing) != want {
+			t.Fatalf("case %d: %d missing of %v for %d, %d remain: %+v", c, missing, got.Of, total, remaining(got.Of), seats)
+		}
+		if still, _ := SplitSurviving(seats, total, 200, 0); !slices.Equal(still.Of, got.Of) {
+			moved++
+		}
+	}
+	if moved < 1000 {
+		t.Errorf("%d cases moved something: too few", moved)
+	}
+}
+
 // before reports whether the next seat of a, which has some, comes before that of b for its weight.
 func before(a, b *Seat, has, others int32) bool {
 	x, y := int64(a.Weight)*(2*int64(others)+1), int64(b.Weight)*(2*int64(has)+1)
