@@ -132,7 +132,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if len(all) > MaxChanges {
 		return nil, fmt.Errorf("%d autoscalers change, more than %d: check them in parts", len(all), MaxChanges)
 	}
-	measured := &histories{changes: all, measured: make(map[*change]*History), assumed: in.Settings.Assumed, alone: in.Range == nil, others: make(map[string]bool)}
+	measured := &histories{changes: all, measured: make(map[*change]*History), assumed: in.Settings.Assumed, others: make(map[string]bool)}
 	for _, r := range in.Recordings {
 		if err := measured.file(ctx, r, in.Tell); err != nil {
 			return nil, err
@@ -162,7 +162,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		out.Specs = append(out.Specs, judge(in.Settings, c, h, findings[c], before[c]))
 	}
 	for _, p := range c.invalid {
-		out.Files = append(out.Files, Result{Rule: refused, Status: Failed, Title: "the spec is valid", Why: p.err.Error(), File: p.file})
+		out.Files = append(out.Files, Result{Rule: refused, Status: Failed, Title: "valid spec", Why: p.err.Error(), File: p.file})
 	}
 	unchecked := ruleOf("unchecked")
 	for _, p := range c.unchecked {
@@ -217,7 +217,7 @@ func (c *Changes) hidden(all []*change, out *Report) []*change {
 			return true // Run says so
 		}
 		out.Files = append(out.Files, Result{
-			Rule: refused, Status: Failed, Title: "the spec is valid", File: of.old.File,
+			Rule: refused, Status: Failed, Title: "valid spec", File: of.old.File,
 			Why: objectOf(of.old) + " was in this file, of which nothing can be read now: it " + c.unread[of.old.File].Error(),
 		})
 		return true
@@ -300,7 +300,7 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	}
 	switch {
 	case c.refused != nil:
-		out.Results = append(out.Results, Result{Rule: refused, Status: Failed, Title: "the spec is valid", Why: c.refused.Error()})
+		out.Results = append(out.Results, Result{Rule: refused, Status: Failed, Title: "valid spec", Why: c.refused.Error()})
 	case c.what != Same:
 		out.Results = append(out.Results, s.results(c, h)...)
 	}
@@ -332,6 +332,9 @@ type judged struct {
 // results judges the rules, in their order.
 func (s *Settings) results(c *change, h *History) (out []Result) {
 	object, usable := objectOf(c.of()), h.usable()
+	if h != nil && h.Other != "" {
+		object = h.Other
+	}
 	for i := range Rules {
 		r := &Rules[i]
 		l := s.limit(r.Key, object)

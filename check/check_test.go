@@ -256,12 +256,12 @@ func TestMostInAnHour(t *testing.T) {
 	}
 }
 
-// Bars span the whole time, gaps between recordings take no room, and a short peak is seen.
+// Bars span the whole time, and a short peak is seen.
 func TestPlot(t *testing.T) {
 	t.Parallel()
 	var points []point
 	for i := range 1000 {
-		p := point{length: time.Second, recorded: 2, old: 2, next: 1}
+		p := point{at: time.Unix(int64(i), 0), length: time.Second, recorded: 2, old: 2, next: 1}
 		if i == 500 {
 			p.next = 8
 		}
@@ -444,7 +444,7 @@ func TestRecordingsThatCannotBeRead(t *testing.T) {
 	}
 }
 
-// A recording belongs to the autoscaler whose name it has; a stored spec has none, and takes those of one.
+// A recording belongs to the autoscaler whose name it has; a stored spec without one takes those of one target.
 func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
 	t.Parallel()
 	const stored = "spec: {maxReplicas: %d, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
@@ -463,5 +463,33 @@ func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
 	got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(stored, 6), "", recorded(t, other("api"), other("zzz")))
 	if r := of(t, got, "history"); !strings.Contains(r.Why, "of several autoscalers") {
 		t.Errorf("%+v", r)
+	}
+	// One that has a name has the recordings of that.
+	const named = "name: clusters/demo/namespaces/shop/targets/api\n" + stored
+	got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(named, 6), "", recorded(t, other("zzz"), other("api"), other("web")))
+	if h := got.Specs[0].History; h == nil || h.Recordings != 1 || h.Other != "" || got.Specs[0].Object != "shop/api" || h.usable() != nil {
+		t.Errorf("%+v", got.Specs[0])
+	}
+	// Rules of a target are those of what it was taken to be.
+	const rules = "rules: {history: off}\ntargets: [{match: shop/api, rules: {history: 1000}}]"
+	got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(stored, 6), rules, recorded(t, other("api")))
+	if r := of(t, got, "history"); r.Status != Failed || !strings.Contains(r.Title, "1000") {
+		t.Errorf("%+v", r)
+	}
+}
+
+// What is not recorded takes its room in the plot, and is marked.
+func TestPlotMarksGaps(t *testing.T) {
+	t.Parallel()
+	at := func(minute int, count int32) point {
+		return point{time.Unix(0, 0).Add(time.Duration(minute) * time.Minute), time.Minute, count, count, count}
+	}
+	h := History{AsOld: true, Plot: plotOf([]point{at(0, 4), at(1, 0), at(8, 2), at(9, 8)})}
+	if text := h.draw(); !strings.HasPrefix(text, "old      ▄··█ ") || !strings.Contains(text, "UTC (· not recorded)") {
+		t.Errorf("%s", text)
+	}
+	h.Plot = plotOf([]point{at(0, 4), at(1, 0)})
+	if text := h.draw(); !strings.HasPrefix(text, "old      █  ") || strings.Contains(text, "not recorded") {
+		t.Errorf("%s", text)
 	}
 }

@@ -56,7 +56,7 @@ func (r *repository) commit(files ...string) {
 }
 
 // run checks a range.
-func (r *repository) run(text string) (*Report, error) {
+func (r *repository) run(text string, recordings ...Recording) (*Report, error) {
 	r.t.Helper()
 	g, err := OpenRepository(r.t.Context(), r.folder)
 	if err != nil {
@@ -74,7 +74,7 @@ func (r *repository) run(text string) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Run(r.t.Context(), &Input{Settings: s, Changes: changes, Range: at, Tell: func(err error) { r.t.Error(err) }})
+	return Run(r.t.Context(), &Input{Settings: s, Changes: changes, Range: at, Recordings: recordings, Tell: func(err error) { r.t.Error(err) }})
 }
 
 // outline is what a report says of each spec and file, in short.
@@ -351,5 +351,18 @@ func TestRulesOfAChangeAreTold(t *testing.T) {
 		if err != nil || outline(got) != want || !strings.Contains(strings.Join(got.Notes, "\n"), "the rules in .setpoint/check.yaml are changed by this very change") {
 			t.Errorf("%q: %s, %v, %v", now, outline(got), err, got)
 		}
+	}
+}
+
+// A stored spec without a name takes the recordings of one target, as one that the user named does.
+func TestStoredSpecWithoutNameInARepository(t *testing.T) {
+	t.Parallel()
+	const stored = "spec: {maxReplicas: %d, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
+	r := newRepository(t)
+	r.commit("front.yaml", fmt.Sprintf(stored, 5))
+	r.commit("front.yaml", fmt.Sprintf(stored, 6))
+	got, err := r.run("HEAD~1..HEAD", recorded(t, renamed(first(t)))...)
+	if err != nil || len(got.Specs) != 1 || got.Specs[0].History == nil || got.Specs[0].History.Other != "shop/web" {
+		t.Errorf("%+v, %v", got, err)
 	}
 }

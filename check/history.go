@@ -137,9 +137,6 @@ type histories struct {
 	changes  []*change
 	measured map[*change]*History
 	assumed  replay.Assumed
-	// alone: there is one change, of files that the user named. If it is a stored spec, which has no name, a
-	// recording may have another.
-	alone            bool
 	scenarios, steps int
 	// others are the objects of recordings that no change has.
 	others map[string]bool
@@ -231,6 +228,14 @@ func recordedObject(s *recording.Scenario) string {
 // take measures the changes that a scenario is about.
 func (h *histories) take(ctx context.Context, file string, scenario *recording.Scenario) error {
 	object, matched := recordedObject(scenario), false
+	if c := h.nameless(); c != nil {
+		got := h.measured[c]
+		if got == nil || got.Other == object {
+			return h.measure(ctx, file, scenario, c, object)
+		}
+		got.mixed = true
+		return nil
+	}
 	for _, c := range h.changes {
 		if c.new == nil {
 			continue
@@ -247,17 +252,22 @@ func (h *histories) take(ctx context.Context, file string, scenario *recording.S
 	if matched {
 		return nil
 	}
-	if h.alone && len(h.changes) == 1 && h.changes[0].new != nil && h.changes[0].new.Kind == "" {
-		got := h.measured[h.changes[0]]
-		if got == nil || got.Other == object {
-			return h.measure(ctx, file, scenario, h.changes[0], object)
-		}
-		got.mixed = true
-	}
 	if len(h.others) < maxProblems {
 		h.others[object] = true
 	}
 	return nil
+}
+
+// nameless is the only change, if it is of a stored spec without a name: the recordings say what it is; else nil.
+func (h *histories) nameless() *change {
+	if len(h.changes) != 1 {
+		return nil
+	}
+	c := h.changes[0]
+	if c.new == nil || c.new.Kind != "" || c.new.Named() || c.old != nil && (c.old.Kind != "" || c.old.Named()) {
+		return nil
+	}
+	return c
 }
 
 // measure adds a scenario to a change's history.
@@ -510,7 +520,7 @@ func (h *History) usable() error {
 	case h == nil:
 		return errNone
 	case h.mixed:
-		return errors.New("the recordings are of several autoscalers, and a stored spec has no name: give those of one")
+		return errors.New("the recordings are of several autoscalers, and this stored spec has no name: give it one (name), or give the recordings of one")
 	case h.Recordings == 0 && h.UnusableCount > 0:
 		return errors.New(h.Unusable[0])
 	case h.Recordings == 0 || h.CoveredSeconds == 0:

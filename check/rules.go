@@ -72,10 +72,10 @@ var Rules = []Rule{
 	{"history", "history", "at least %s hours of recordings",
 		"The recorded time of this autoscaler that the check could use. With less, or without any, the figures above are not checked by history, only by lint. It fails at any level but `off` if the change removes or alters a recording that can't be read as it was before.",
 		"Record it: `setpoint targets export`, or an agent with `--record`.", 1, 0, 1e5, Warning},
-	{"removed", "removed", "no autoscaler is removed",
+	{"removed", "removed", "autoscalers kept",
 		"An autoscaler of the old files that is in none of the new ones. The count then stays as it is. Only looked at with `--git`.",
 		"Keep it, or set the level if it is meant.", 0, 0, 0, Warning},
-	{"unchecked", "unchecked", "no changed file is left unchecked",
+	{"unchecked", "unchecked", "changed files checked",
 		"A changed file that seems to have an autoscaler and can't be checked: a template, a patch of Kustomize, a file that is too large. Others that may scale something are named in one line: values of a chart, ScaledObjects of KEDA, links, manifests in UTF-16 or under another suffix. A manifest that is invalid is always an error.",
 		"Render it (`helm template`, `kubectl kustomize`) and give both versions with `--old` and `--new`, or add it to `ignore`.", 0, 0, 0, Warning},
 }
@@ -370,7 +370,7 @@ func asLint() (all []lint.Rule) {
 		all = append(all, lint.Rule{ID: r.ID, Severity: level, Title: r.title(r.Default), Why: r.Why, Mend: r.Mend})
 	}
 	return append(all, lint.Rule{
-		ID: refused, Severity: lint.Error, Title: "the spec is valid", Why: "The API server, or the service, refuses the spec.", Mend: "Correct what the message says.",
+		ID: refused, Severity: lint.Error, Title: "valid spec", Why: "The API server, or the service, refuses the spec.", Mend: "Correct what the message says.",
 	})
 }
 

@@ -103,3 +103,13 @@ func TestTheExampleHasEveryKey(t *testing.T) {
 		}
 	}
 }
+
+// A title stands after "failed" as after "passed": one that tells the good outcome would read as the opposite.
+func TestTitlesAreNeutral(t *testing.T) {
+	t.Parallel()
+	for _, r := range asLint() {
+		if strings.HasPrefix(r.Title, "no ") || strings.Contains(r.Title, " is valid") {
+			t.Errorf("%s: %q", r.ID, r.Title)
+		}
+	}
+}

@@ -92,7 +92,7 @@ func (h *History) rests() (out []string) {
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
 	say("%s of %s, %s, %s", seconds(h.CoveredSeconds), count(h.Recordings, "recording"), count(h.Steps, "evaluation"), h.From.Format(time.RFC3339)+" to "+h.To.Format(time.RFC3339))
 	if h.Other != "" {
-		say("the recordings are of %s: a stored spec has no name, and is taken to be that", h.Other)
+		say("the recordings are of %s: this stored spec has no name, and is taken to be that", h.Other)
 	}
 	if h.AlreadySteps > 0 {
 		say("%d evaluations are at times that another recording of it has already: they count once", h.AlreadySteps)
@@ -124,7 +124,7 @@ func (h *History) rests() (out []string) {
 		if h.PodsMeasured > 0 {
 			say("new pods are ready after %s, as %d that were recorded", seconds(h.ReadySeconds), h.PodsMeasured)
 		} else {
-			say("new pods are ready at once, because no recorded pod started")
+			say("assumed: new pods are ready at once; how long they take is not known, because the recording has no pod that started, or only how many there are")
 		}
 	}
 	if len(h.AsRecorded) > 0 {

@@ -96,6 +96,12 @@ func ReadOne(name string, r io.Reader) (*Autoscaler, error) {
 	return all[0], nil
 }
 
+// Named reports whether the file says which target a stored spec is of, so that Object's name is not the file's.
+func (a *Autoscaler) Named() bool {
+	_, ok := target.Parse(a.Stored.GetName())
+	return ok
+}
+
 // Options are those that the file sets, nil: none.
 func (a *Autoscaler) Options() *setpointv1.RecommendOptions { return a.Stored.GetOptions() }
 
@@ -197,6 +203,7 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 			out, named = m, m.GetName()
 		case *setpointv1.RecommendRequest:
 			out.Spec, out.Options, out.Stages, named = m.GetSpec(), m.GetOptions(), m.GetStages(), m.GetTarget()
+			out.Name = named
 		case *setpointv1.HorizontalPodAutoscalerSpec:
 			out.Spec = m
 		}

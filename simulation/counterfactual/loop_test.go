@@ -335,3 +335,22 @@ func TestACountThatIsTooLarge(t *testing.T) {
 		t.Errorf("got %v at step %d", err, steps)
 	}
 }
+
+// Sums in place of pods, whose listed pods are made up, say nothing of how pods start.
+func TestSumsHaveNoStarts(t *testing.T) {
+	t.Parallel()
+	pods := func(names ...string) *recommender.Input {
+		in := &recommender.Input{Sums: &recommender.Sums{Pods: len(names)}}
+		for _, name := range names {
+			in.Pods = append(in.Pods, recommender.Pod{Name: name, Ready: recommender.ReadyTrue})
+			in.PodMetrics = append(in.PodMetrics, recommender.PodMetrics{Pod: name})
+		}
+		return in
+	}
+	var meter, none counterfactual.Meter
+	meter.Add(time.Unix(0, 0), pods("a"))
+	meter.Add(time.Unix(15, 0), pods("a", "b"))
+	if got := meter.Starts(); got != none.Starts() {
+		t.Errorf("%+v, want what is assumed: %+v", got, none.Starts())
+	}
+}

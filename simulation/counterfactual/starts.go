@@ -34,8 +34,12 @@ type coming struct {
 	seen           bool
 }
 
-// Add processes the input of the next step; nil: there was no autoscaler.
+// Add processes the input of the next step; nil: there was no autoscaler. Sums have no pod of which it is known
+// when it started.
 func (m *Meter) Add(now time.Time, in *recommender.Input) {
+	if in != nil && in.Sums != nil {
+		return
+	}
 	first := m.pods == nil
 	if first || in == nil {
 		m.pods = make(map[string]*coming)

@@ -320,7 +320,7 @@ func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
 func writeUnknowns(out *strings.Builder, c *replay.ClosedLoop) {
 	ready := fmt.Sprintf("new pods are ready after %s, the median of %d that were recorded", report.Span(time.Duration(c.ReadySeconds*float64(time.Second))), c.PodsMeasured)
 	if c.PodsMeasured == 0 {
-		ready = "new pods are ready at once, because no recorded pod started"
+		ready = "new pods are ready at once, because the recording has no pod that started, or only how many there are"
 	}
 	fmt.Fprintf(out, "  assumed where it is modelled: all ready pods share the measured usage evenly; %s\n", ready)
 	if !c.LimitKnown {
