@@ -134,9 +134,9 @@ type point struct {
 
 // histories measures changes by recordings.
 type histories struct {
-	changes  []*change
-	measured map[*change]*History
-	assumed  replay.Assumed
+	changes          []*change
+	measured         map[*change]*History
+	assumed          replay.Assumed
 	scenarios, steps int
 	// others are the objects of recordings that no change has.
 	others map[string]bool
