@@ -36,8 +36,10 @@ type Shares struct {
 //
 // Frozen members are subtracted first. Where the floors of the others add up to more than remains, they
 // have these.
-func Split(seats []Seat, total, moves int32) Shares {
-	s := newSplit(seats)
+func Split(seats []Seat, total, moves int32) Shares { return new(split).share(seats, total, moves) }
+
+func (s *split) share(seats []Seat, total, moves int32) Shares {
+	s.begins(seats)
 	s.to(total)
 	s.drain(moves)
 	s.rebalance(moves)
@@ -49,7 +51,11 @@ func Split(seats []Seat, total, moves int32) Shares {
 // are in the way. Then there are no more than bring that many, and of the largest no more than the loss of any other one
 // needs: more would help nobody.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
-	s := newSplit(seats)
+	return new(split).shareSurviving(seats, total, most, moves)
+}
+
+func (s *split) shareSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
+	s.begins(seats)
 	missing = s.surviveOne(total, most)
 	s.drain(moves)
 	s.rebalance(moves)
@@ -101,7 +107,8 @@ func (s *split) survive(needed, total, most int32, but int) {
 	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
 	low, high := int64(total), int64(max(total, most))
 	guess, last := s.begin+s.frozen, int64(-1) // most probably again
-	least, suffices := make([]int32, len(s.seats)), int64(-1)
+	s.least = zeros(s.least, len(s.seats))
+	least, suffices := s.least, int64(-1)
 	for try := 0; low < high; try++ {
 		if try >= mostGuesses { // the last ones were short by little
 			guess = low + min(1<<min(try-mostGuesses, 32), (high-low)/2)
@@ -163,12 +170,15 @@ type split struct {
 	shares []int32
 	// frozen is the sum of the frozen shares, begin that of start.
 	frozen, begin int64
+	// bounds are low, high and start; least are the smallest shares that sufficed so far.
+	bounds, least []int32
 }
 
-func newSplit(seats []Seat) *split {
+// begins begins with seats, in the memory of the split before.
+func (s *split) begins(seats []Seat) {
 	n := len(seats)
-	bounds := make([]int32, 3*n)
-	s := &split{seats: seats, low: bounds[:n], high: bounds[n : 2*n], start: bounds[2*n:], shares: make([]int32, n)}
+	bounds := zeros(s.bounds, 3*n)
+	*s = split{seats: seats, bounds: bounds, low: bounds[:n], high: bounds[n : 2*n], start: bounds[2*n:], shares: zeros(s.shares, n), least: s.least}
 	for i := range seats {
 		seat := &seats[i]
 		switch {
@@ -186,7 +196,6 @@ func newSplit(seats []Seat) *split {
 		s.start[i] = min(max(seat.Last, s.low[i]), s.high[i])
 		s.begin += int64(s.start[i])
 	}
-	return s
 }
 
 // keeps is below what a member does not go, as far as it may have that many.

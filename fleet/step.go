@@ -255,6 +255,8 @@ type work struct {
 	readings []recommender.Readings
 	values   []recommender.Value
 	doubts   []doubt
+	// split shares out.
+	split split
 }
 
 var workPool = sync.Pool{New: func() any { return new(work) }}
@@ -315,7 +317,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	settlePart(&history, in.Scale.SpecReplicas)
 	decision, history := spec.decide(time.Unix(0, at).UTC(), in, doubts, &history)
 	r.Decided, r.History = at, &history
-	shares := r.share(spec, seats, decision.Desired)
+	shares := r.share(&w.split, spec, seats, decision.Desired) // they are copied before the memory is used again
 	for i := range r.Members {
 		m := &r.Members[i]
 		if m.Share = shares[i]; m.Back > 0 && !m.Gone && !parts[i].silent {
@@ -420,14 +422,14 @@ func settlePart(h *recommender.History, replicas int32) {
 	applied.To, h.Pending = replicas, &applied
 }
 
-// share shares out the count.
-func (r *Record) share(spec *Spec, seats []Seat, count int32) []int32 {
+// share shares out the count, in the split's memory.
+func (r *Record) share(in *split, spec *Spec, seats []Seat, count int32) []int32 {
 	var shares Shares
 	var missing int32
 	if spec.SurviveOne && count > 0 {
-		shares, missing = SplitSurviving(seats, count, spec.Engine.MaxReplicas, spec.MaxMoves)
+		shares, missing = in.shareSurviving(seats, count, spec.Engine.MaxReplicas, spec.MaxMoves)
 	} else {
-		shares = Split(seats, count, spec.MaxMoves)
+		shares = in.share(seats, count, spec.MaxMoves)
 	}
 	r.Desired, r.Total = count, int32(min(shares.Total, math.MaxInt32))
 	r.Unplaced, r.Missing = int32(min(shares.Unplaced, math.MaxInt32)), missing
