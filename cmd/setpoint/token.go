@@ -24,7 +24,7 @@ The policy file knows the caller as token:IDENTITY.`,
 		Example: `  setpoint token agent-shop >token.txt 2>entry.yaml
   (echo tokens:; cat entry.yaml) >tokens.yaml           # the first entry
   setpoint token agent-web >token-web.txt 2>>tokens.yaml`,
-		Args:    cobra.ExactArgs(1),
+		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			token, entry, err := auth.GenerateToken(args[0])
 			if err != nil {

@@ -225,9 +225,9 @@ func TestSimulateRunsFleets(t *testing.T) {
 		}
 	}
 	for want, args := range map[string][]string{
-		"--compare: a scenario with a fleet compares rules of one spec":         {"simulate", "-f", clusters, "--compare", clustersBy, simulatedBy},
+		"--compare: a scenario with a fleet compares rules of one spec":                            {"simulate", "-f", clusters, "--compare", clustersBy, simulatedBy},
 		"fleet: only setpoint simulate, the page and SimulationService run scenarios with a fleet": {"tune", "-f", clusters, clustersBy},
-		"fleets-spec.yaml: fleet: a fleet of 1 members":                         {"simulate", "-f", "-", clustersBy},
+		"fleets-spec.yaml: fleet: a fleet of 1 members":                                            {"simulate", "-f", "-", clustersBy},
 	} {
 		const alone = "load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1m}]}\nfleet: {members: [{name: a}]}\n"
 		if got := run(t, alone, args...); got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
