@@ -39,7 +39,7 @@ func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: input.Options.ScaleToZero})...)
 	violations = append(violations, unreadable...)
 	violations = append(violations, evaluationTime(req, anyTime)...)
-	violations = append(violations, fleetName(req)...)
+	violations = append(violations, asMember(req)...)
 	var staged []validation.Violation
 	if conversion.Staged(req) {
 		if req.GetEvaluationTime().IsValid() {
@@ -57,20 +57,21 @@ func readRequest(ctx context.Context, req *setpointv1.RecommendRequest, defaults
 	return input, around, nil
 }
 
-// fleetName returns what is wrong with the name of the request's fleet.
-func fleetName(req *setpointv1.RecommendRequest) []validation.Violation {
-	var problem string
-	switch _, named := target.Parse(req.GetFleet()); {
-	case req.GetFleet() == "":
-		return nil
-	case !named:
-		problem = "Invalid value: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}"
-	case req.GetFleet() == req.GetTarget():
-		problem = "Invalid value: a fleet is no member of itself"
-	default:
+// asMember returns what is wrong with a request of a member of a fleet.
+func asMember(req *setpointv1.RecommendRequest) (violations []validation.Violation) {
+	if req.GetFleet() == "" {
 		return nil
 	}
-	return []validation.Violation{{Field: "fleet", Description: problem}}
+	switch _, named := target.Parse(req.GetFleet()); {
+	case !named:
+		violations = append(violations, validation.Violation{Field: "fleet", Description: "Invalid value: must be clusters/{cluster}/namespaces/{namespace}/targets/{target}"})
+	case req.GetFleet() == req.GetTarget():
+		violations = append(violations, validation.Violation{Field: "fleet", Description: "Invalid value: a fleet is no member of itself"})
+	}
+	if len(req.GetProposals()) > 0 {
+		violations = append(violations, validation.Violation{Field: "proposals", Description: "Forbidden: a fleet decides by its own metrics, and its members propose nothing; bound a member by its spec or an override"})
+	}
+	return violations
 }
 
 func evaluationTime(req *setpointv1.RecommendRequest, allowed bool) []validation.Violation {

@@ -64,6 +64,9 @@ var unroutableTargets = []string{
 func badRequests() []badRequest {
 	return []badRequest{
 		{"without a spec", func(r *setpointv1.RecommendRequest) { r.Spec = nil }, []string{"spec"}},
+		{"a member of itself, with proposals", func(r *setpointv1.RecommendRequest) {
+			r.Fleet, r.Proposals = r.GetTarget(), []*setpointv1.Proposal{{Name: "x", Role: "FLOOR", Replicas: 19}}
+		}, []string{"fleet", "proposals", "proposals[0].expireTime"}},
 		{"unreadable quantities of the spec", func(r *setpointv1.RecommendRequest) {
 			r.GetSpec().Metrics = []*setpointv1.MetricSpec{
 				{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("lots")}}},

@@ -92,7 +92,7 @@ type RecommendRequest struct {
 	// Stages around the decision. Absent: none, and the decision is exactly HPA's. A stored spec's stages
 	// are for its polls only.
 	Stages *Stages `protobuf:"bytes,20,opt,name=stages,proto3" json:"stages,omitempty"`
-	// Counts that the caller proposes, at most 8.
+	// Counts that the caller proposes, at most 8; with fleet none.
 	Proposals []*Proposal `protobuf:"bytes,21,rep,name=proposals,proto3" json:"proposals,omitempty"`
 	// The fleet that the target is a member of, clusters/{cluster}/namespaces/{namespace}/targets/{target}: a
 	// stored spec with fleet set. The fleet decides for all members together by its own spec, stages and
