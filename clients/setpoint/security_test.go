@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -238,5 +239,45 @@ func TestSettingsThatCannotBe(t *testing.T) {
 			_ = client.Close()
 			t.Errorf("%s: New takes it", name)
 		}
+	}
+}
+
+// What is no gRPC, or no answer, is told as that.
+func TestOtherServersAreToldOf(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		serve func(net.Conn)
+		want  string
+	}{
+		"HTTP/1": {func(c net.Conn) { _, _ = c.Write([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")) }, "this port speaks HTTP/1, not gRPC"},
+		"hung":   {func(net.Conn) {}, "there was no answer within 5s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = listener.Close() })
+			go func() {
+				for {
+					c, err := listener.Accept()
+					if err != nil {
+						return
+					}
+					t.Cleanup(func() { _ = c.Close() })
+					tt.serve(c)
+				}
+			}()
+			client, err := setpoint.New(listener.Addr().String(), setpoint.WithTimeout(0))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = client.Close() }()
+			_, err = setpointv1.NewTargetServiceClient(client.Conn()).ListTargets(t.Context(), &setpointv1.ListTargetsRequest{})
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
 	}
 }

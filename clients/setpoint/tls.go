@@ -1,6 +1,7 @@
 package setpoint
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -124,9 +125,14 @@ type answered struct {
 // Read implements net.Conn.
 func (a *answered) Read(b []byte) (int, error) {
 	n, err := a.Conn.Read(b)
-	if n > 0 {
+	switch {
+	case n > 0 && !a.has && bytes.HasPrefix(b[:n], []byte("HTTP/1")):
+		return 0, errors.New("this port speaks HTTP/1, not gRPC: give that of --grpc-address")
+	case n > 0:
 		a.has = true
-	} else if err != nil && !a.has {
+	case errors.Is(err, net.ErrClosed) && !a.has: // by gRPC itself
+		err = fmt.Errorf("%w: there was no answer within %v", err, connectParams.MinConnectTimeout)
+	case err != nil && !a.has:
 		err = fmt.Errorf("%w: the server ended the connection without a word: if it speaks TLS, say what to trust", err)
 	}
 	return n, err

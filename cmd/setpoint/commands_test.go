@@ -47,6 +47,8 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"dump without an autoscaler", `{"kind": "PodList", "apiVersion": "v1", "items": []}`, []string{"explain", "--pods", "-"}, "give --hpa, or --dump with one in it"},
 		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is not an RFC 3339 time`},
 		{"replay without a file", "", []string{"replay"}, "an argument is missing; usage: setpoint replay FILE"},
+		{"a recording that is something else", strings.Repeat("hello\n", 12), []string{"replay", "-"}, "… and 2 more lines that can't be read, the last: -:12: "},
+		{"saving what files have", "", []string{"explain", "--hpa", "x.yaml", "--save", "y.yaml"}, "--save only applies with KIND/NAME or --live"},
 		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
 		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", simulated, recordings}, simulated + ": is not an autoscaler: neither a manifest"},
 		{"target's name with a slash too many", "", []string{"targets", "get", demoTarget + "/x"}, "name: must be clusters/{cluster}"},

@@ -41,6 +41,14 @@ func ParsePlace(s string) (p Place, ok bool) {
 	return Place{Cluster: cluster, Namespace: namespace}, true
 }
 
+// Namespaces is a parent of targets: of a cluster alone all its namespaces.
+func Namespaces(parent string) string {
+	if p, ok := ParsePlace(parent); ok && p.Namespace == "" || parent == "clusters/-" {
+		return parent + "/namespaces/-"
+	}
+	return parent
+}
+
 // MaxOverrideID limits the last part of an override's name, in bytes.
 const MaxOverrideID = 63
 

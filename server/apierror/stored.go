@@ -22,6 +22,9 @@ func OfStored(ctx context.Context, target string, err error) error {
 	case errors.Is(err, stored.ErrNoSpec):
 		return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_SPEC_NOT_FOUND,
 			"no spec is stored of "+target+": store one with SetTargetSpec (PUT /v1/"+target+"/spec)", "target", target)
+	case errors.Is(err, stored.ErrGone):
+		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_SPEC_CHANGED,
+			"no spec is stored of "+target+", so that none has that etag: leave the etag out", "target", target)
 	case errors.Is(err, stored.ErrChanged):
 		return New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_SPEC_CHANGED,
 			"the stored spec of "+target+" has changed since that etag: get it again", "target", target)

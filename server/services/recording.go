@@ -25,7 +25,11 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 		return nil, err
 	}
 	if s.targets.Truth == nil {
-		return nil, status.Error(codes.Unimplemented, "this server keeps nothing of what targets are asked: --recording-bytes is 0, or its store can't")
+		why := "its store can't"
+		if s.targets.Options.Truth.Bytes == 0 {
+			why = "--recording-bytes is 0"
+		}
+		return nil, status.Error(codes.Unimplemented, "this server keeps nothing of what targets are asked: "+why)
 	}
 	list := listOf(ctx, getRecordingMethod, req.GetName(), nil)
 	position, err := s.pages.position(ctx, list, req.GetPageToken())

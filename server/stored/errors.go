@@ -12,6 +12,8 @@ var (
 	ErrNoSpec = errors.New("no spec is stored")
 	// ErrChanged means that the stored spec's version is not the caller's etag.
 	ErrChanged = errors.New("the stored spec has changed")
+	// ErrGone is ErrChanged where nothing is stored.
+	ErrGone = fmt.Errorf("%w: there is none", ErrChanged)
 	// ErrIsFleet means that the target is a fleet, which is neither polled nor observed.
 	ErrIsFleet = errors.New("the target is a fleet")
 	// ErrDissolves means that a spec without members, and without an etag, would replace a fleet's.

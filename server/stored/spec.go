@@ -15,7 +15,7 @@ import (
 )
 
 // SetSpec stores a valid spec in the name of a caller, and returns it as stored, and what it takes the place of,
-// nil: nothing, or nothing that can be read. ErrChanged if its etag is another version's; ErrDissolves if it has none,
+// nil: nothing, or nothing that can be read. ErrChanged if its etag is another version's, ErrGone if nothing is stored; ErrDissolves if it has none,
 // and no fleet, where a fleet's is stored.
 func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, by string) (as, instead *setpointv1.TargetSpec, err error) {
 	now := timestamppb.New(t.options.Clock())
@@ -23,6 +23,9 @@ func (t *Targets) SetSpec(ctx context.Context, key store.Key, spec *setpointv1.T
 	stored.Name, stored.Etag, stored.Hash, stored.UpdatedBy = "", "", "", by
 	stored.CreateTime, stored.UpdateTime = now, now
 	record, err := t.swap(ctx, store.Specs, key, func(record store.Record) ([]byte, error) {
+		if spec.GetEtag() != "" && !record.Exists() {
+			return nil, ErrGone
+		}
 		if spec.GetEtag() != "" && spec.GetEtag() != etag(record.Version) {
 			return nil, ErrChanged
 		}

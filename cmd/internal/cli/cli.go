@@ -73,6 +73,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		cmd.Args = UsageArgs(cmd.Args)
 	}
 	strict(root)
+	completing(root)
 	root.InitDefaultHelpCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
@@ -282,4 +283,4 @@ func describe(err error) string {
 const noAddress = "no children to pick from"
 
 // unreached is how gRPC wraps the reason why it has no connection.
-var unreached = regexp.MustCompile(`^connection error: desc = "transport: (?:Error while dialing: )?(.*)"$`)
+var unreached = regexp.MustCompile(`^connection error: desc = "(?:transport: (?:Error while dialing: )?|error reading server preface: (?:.*use of closed network connection: )?)(.*)"$`)

@@ -20,13 +20,17 @@ func TestErrorsAreToldInWords(t *testing.T) {
 		want string
 		code int
 	}{
-		"none":              {nil, "", 0},
-		"of a call":         {call, "setpoint: no history for x (NotFound)", cli.ExitFailed},
-		"wrapped":           {fmt.Errorf("a.jsonl: %w", call), "setpoint: a.jsonl: no history for x (NotFound)", cli.ExitFailed},
-		"joined":            {errors.Join(call, nil), "setpoint: no history for x (NotFound)", cli.ExitFailed},
-		"joined with more":  {errors.Join(call, errors.New("and closing failed")), "setpoint: no history for x\nand closing failed (NotFound)", cli.ExitFailed},
-		"of the library":    {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
-		"no address":        {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
+		"none":             {nil, "", 0},
+		"of a call":        {call, "setpoint: no history for x (NotFound)", cli.ExitFailed},
+		"wrapped":          {fmt.Errorf("a.jsonl: %w", call), "setpoint: a.jsonl: no history for x (NotFound)", cli.ExitFailed},
+		"joined":           {errors.Join(call, nil), "setpoint: no history for x (NotFound)", cli.ExitFailed},
+		"joined with more": {errors.Join(call, errors.New("and closing failed")), "setpoint: no history for x\nand closing failed (NotFound)", cli.ExitFailed},
+		"of the library":   {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
+		"no address":       {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
+		"hung": {
+			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:2: use of closed network connection: there was no answer within 5s"`),
+			"setpoint: the server can't be reached: there was no answer within 5s (Unavailable)", cli.ExitFailed,
+		},
 		"the user's, twice": {cli.BadInput(cli.BadInput(errors.New("x"))), "setpoint: x", cli.ExitUsage},
 	} {
 		if got, code := cli.Failure(tt.err), cli.ExitCode(tt.err); got != tt.want || code != tt.code {

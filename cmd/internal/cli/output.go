@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -47,6 +49,20 @@ func (o *OutputFlag) Set(form string) error {
 
 // NewOutputFlag returns the flag's value; the first form is the default.
 func NewOutputFlag(forms ...string) *OutputFlag { return &OutputFlag{Form: forms[0], forms: forms} }
+
+// completing has the shell complete the forms of -o, of a command and of those below it.
+func completing(cmd *cobra.Command) {
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
+		flags.VisitAll(func(f *pflag.Flag) {
+			if o, is := f.Value.(*OutputFlag); is { // it fails only for what is registered twice, to the same effect
+				_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp))
+			}
+		})
+	}
+	for _, below := range cmd.Commands() {
+		completing(below)
+	}
+}
 
 // WriteMessage writes a message as JSON or YAML, in the form of the REST API.
 func WriteMessage(w io.Writer, form string, msg proto.Message) error {

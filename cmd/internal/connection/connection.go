@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -69,6 +70,13 @@ func Bind(flags *pflag.FlagSet, server, of string) *Settings {
 func (s *Settings) Validate(refuse config.Refuse) {
 	if s.Server == "" {
 		refuse("server", "is required")
+	}
+	for address := range strings.SplitSeq(s.Server, ",") {
+		for _, scheme := range []string{"http://", "https://"} {
+			if rest, is := strings.CutPrefix(strings.TrimSpace(address), scheme); is {
+				refuse("server", "is no URL: drop "+scheme+", and give the gRPC address, host:port, such as "+strings.TrimRight(rest, "/"))
+			}
+		}
 	}
 	if (s.CertFile == "") != (s.KeyFile == "") {
 		refuse("tls-cert-file", "must be given together with --tls-key-file")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net"
 	"net/url"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
 // Instances that come in the place of others are known long before gRPC's own 30 s have passed.
@@ -103,4 +106,13 @@ func (addresses) ReportError(error)             {}
 func (addresses) NewAddress([]resolver.Address) {}
 func (addresses) ParseServiceConfig(string) *serviceconfig.ParseResult {
 	return nil
+}
+
+// A URL is the user's error, which says what to write.
+func TestAURLIsNoAddress(t *testing.T) {
+	t.Parallel()
+	_, err := (&Settings{Server: "a:9090,http://127.0.0.1:39090/"}).Dial()
+	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "drop http://, and give the gRPC address, host:port, such as 127.0.0.1:39090") {
+		t.Errorf("%v", err)
+	}
 }

@@ -196,6 +196,9 @@ func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendReques
 	if c.live.SourcesFile != "" {
 		return nil, nil, cli.BadInput(errors.New("--sources-file only applies with --live: without it, metrics come from the files"))
 	}
+	if c.live.Save != "" {
+		return nil, nil, cli.BadInput(errors.New("--save only applies with KIND/NAME or --live: without them, all input is in the files already"))
+	}
 	dump, err := c.read(cmd)
 	if err != nil {
 		return nil, nil, err

@@ -226,7 +226,7 @@ func (c *command) delete(cmd *cobra.Command, args []string) error {
 func (c *command) list(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: largestPage}
 	if len(args) > 0 {
-		req.Parent = args[0]
+		req.Parent = target.Namespaces(args[0])
 	}
 	if c.limit < 0 {
 		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))

@@ -140,6 +140,9 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 	return c.finish(cmd.OutOrStdout())
 }
 
+// maxUnreadable bounds the lines of a file that are complained of one by one: any file may be given.
+const maxUnreadable = 10
+
 // file replays the scenarios of one file. An error stops the whole replay; problems of a line
 // or a scenario are printed, and the next one is tried.
 func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name string) error {
@@ -154,7 +157,8 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: "+format+"\n", args...)
 	}
 	seen := make(map[string]bool)
-	read := false
+	read, unread := false, 0
+	var last error
 	for scenario, err := range recording.NewReader(name, in).All() {
 		read = true
 		if ended := cmd.Context().Err(); ended != nil {
@@ -162,7 +166,10 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 		}
 		if err != nil {
 			c.summary.UnreadableLines++
-			tell("%v", err)
+			if unread++; unread <= maxUnreadable {
+				tell("%v", err)
+			}
+			last = err
 			continue
 		}
 		c.summary.Scenarios++
@@ -179,6 +186,9 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 		if err := c.scenario(cmd, runner, scenario, name, tell); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
+	}
+	if more := unread - maxUnreadable; more > 0 {
+		tell("… and %d more lines that can't be read, the last: %v", more, last)
 	}
 	if !read {
 		c.summary.UnreadableLines++

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -83,7 +84,7 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 	return c.call(func(client setpointv1.TargetServiceClient) error {
 		targets := args
 		if !strings.Contains(args[0], "/targets/") {
-			if targets, err = names(cmd.Context(), client, args[0]); err != nil {
+			if targets, err = names(cmd.Context(), client, target.Namespaces(args[0])); err != nil {
 				return err
 			}
 			if len(targets) == 0 {
@@ -128,8 +129,8 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 		output = packed
 	}
 	steps, recorded := 0, 0
-	for _, target := range targets {
-		n, err := c.one(cmd, client, target, output)
+	for _, name := range targets {
+		n, err := c.one(cmd, client, name, output)
 		if err != nil {
 			return err
 		}
@@ -141,7 +142,7 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 		return errors.New("the service has kept no decisions of this time: without --since, --from and --to it exports all that it has")
 	}
 	if steps == 0 {
-		return errors.New("the service has kept no decisions of this time: targets are recorded if they fit into --recording-total-bytes")
+		return errors.New("the service has kept no decisions: they expire after --recording-age, and only targets that fit into --recording-total-bytes are recorded")
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, recorded)
 	if none := len(targets) - recorded; none > 0 {

@@ -121,3 +121,28 @@ func TestAnEmptyConditionPromotesNothing(t *testing.T) {
 		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
 	}
 }
+
+// What can't be exported has its reason: nothing is kept at all, or none is.
+func TestAnExportWithoutRecordingSaysWhy(t *testing.T) {
+	t.Parallel()
+	options := server.DefaultOptions()
+	options.Truth.Bytes = 0
+	const target = "clusters/c/namespaces/n/targets/web"
+	got := run(t, "", "targets", "export", "--server", clitest.StartServerWith(t, options), target)
+	if !strings.Contains(got.Stderr, "--recording-bytes is 0") || strings.Contains(got.Stderr, "store") {
+		t.Errorf("off: %s", got.Stderr)
+	}
+	address, conn := startRecording(t)
+	if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
+		Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10},
+		Options: &setpointv1.RecommendOptions{Profile: "v1.19"}, // whose decisions are not kept
+	}); err != nil {
+		t.Fatal(err)
+	}
+	// The namespaces of a cluster can be given as the cluster, too.
+	for _, of := range []string{target, "clusters/c"} {
+		if got := run(t, "", "targets", "export", "--server", address, of); got.Code != 1 || !strings.Contains(got.Stderr, "they expire after --recording-age") {
+			t.Errorf("%s: exit code %d, %s", of, got.Code, got.Stderr)
+		}
+	}
+}

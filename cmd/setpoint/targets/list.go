@@ -191,7 +191,7 @@ func newList(of *targetsCommand) *cobra.Command {
 func (c *targetList) run(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", WithSpecInUse: true}
 	if len(args) > 0 {
-		req.Parent = namespaces(args[0])
+		req.Parent = target.Namespaces(args[0])
 	}
 	for i, state := range c.states { // as the page spells it: Not asked
 		c.states[i] = strings.ReplaceAll(strings.ToLower(state), " ", "-")
@@ -229,14 +229,6 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 	}
 	defer all.leftOut(cmd, "targets")
 	return c.show(cmd.OutOrStdout(), all.items, now)
-}
-
-// namespaces is a parent of targets: of a cluster alone all its namespaces.
-func namespaces(parent string) string {
-	if p, ok := target.ParsePlace(parent); ok && p.Namespace == "" || parent == "clusters/-" {
-		return parent + "/namespaces/-"
-	}
-	return parent
 }
 
 // collectBest reads all pages and keeps the first limit items of an order, 0 for all of them. It keeps

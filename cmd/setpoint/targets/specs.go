@@ -56,7 +56,7 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others). `
 		Short: "Store the spec of a target, replacing the stored one; without TARGET all specs of a file",
 		Long: `Store the spec of a target. FILE is a TargetSpec as the REST API takes it, in YAML or
 JSON, a HorizontalPodAutoscaler of any version, a request, or the spec itself. To change a stored spec, edit the output of "specs get -o yaml" and
-store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile.
+store it again: its etag makes the server refuse the change if the stored spec has changed meanwhile. A FILE with the name of another target is refused.
 
 Without TARGET, FILE has stored specs with the names of their targets: the output of "specs list -o yaml", or several documents. Nothing is
 stored if one of them can't be read. Where the server refuses one, those before it are stored, and the error says how many. --any-version leaves
@@ -106,7 +106,7 @@ as a shadow. The former spec becomes the shadow of that name: the same command t
 func (c *specsCommand) list(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-"}
 	if len(args) > 0 {
-		req.Parent = args[0]
+		req.Parent = target.Namespaces(args[0])
 	}
 	var all listed[*setpointv1.TargetSpec]
 	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
@@ -177,6 +177,9 @@ func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.Ta
 		read, err := specfile.Read(cmd, c.file)
 		if err != nil {
 			return nil, err
+		}
+		if name := target.Whole(read.Stored.GetName()); name != "" && name != args[0] {
+			return nil, cli.BadInput(fmt.Errorf("%s: is the spec of %s, not of %s: to store it there, leave out its name and its etag", c.file, name, args[0]))
 		}
 		read.Stored.Name = args[0]
 		stored = append(stored, read.Stored)

@@ -38,6 +38,9 @@ func TestSpecs(t *testing.T) {
 		want        string
 	}{
 		{"what is not stored", "", []string{"get", demoTarget}, cli.ExitFailed, "no spec is stored of " + demoTarget},
+		{"set with an etag what is not stored", "etag: aa\nspec: {maxReplicas: 3}", []string{"set", demoTarget, "-f", "-"}, cli.ExitFailed, "no spec is stored of " + demoTarget + ", so that none has that etag"},
+		{"set another's spec", "name: demo/shop/other\nspec: {maxReplicas: 3}", []string{"set", demoTarget, "-f", "-"}, cli.ExitUsage, "-: is the spec of clusters/demo/namespaces/shop/targets/other, not of " + demoTarget},
+		{"list a cluster", "", []string{"list", "clusters/demo"}, 0, "TARGET"},
 		{"set an autoscaler", "", []string{"set", demoTarget, "-f", hpa}, 0, "Replicas   2 to 20"},
 		{"list", "", []string{"list"}, 0, demoTarget + "   2     20    1"},
 		{"get", "", []string{"get", demoTarget, "-o", "yaml"}, 0, "averageValue: \"10\""},

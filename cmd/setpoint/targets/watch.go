@@ -65,7 +65,7 @@ func newWatch(of *targetsCommand) *cobra.Command {
 func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-", ChangesOnly: c.changes}
 	if len(args) > 0 {
-		req.Parent = namespaces(args[0])
+		req.Parent = target.Namespaces(args[0])
 		if strings.Count(req.GetParent(), "/") == 3 { // errors quote anything else as it was given
 			req.Parent += "/targets/-"
 		}

@@ -14,9 +14,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/yaml"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
@@ -43,6 +46,8 @@ type tuneCommand struct {
 	output     *cli.OutputFlag
 	// annotations are those of the manifest: its stages.
 	annotations map[string]string
+	// stored is the given spec, if it names no workload: what is chosen has its form. nil: a manifest's.
+	stored *setpointv1.TargetSpec
 }
 
 func newTune() *cobra.Command {
@@ -136,6 +141,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	if c.annotations, err = annotationsOf(read.Stages()); err != nil {
 		return err
+	}
+	if read.Object.Spec.ScaleTargetRef.Name == "" { // no manifest, which says what it scales
+		c.stored = read.Stored
 	}
 	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
 }
@@ -297,6 +305,12 @@ func writeTunedJSON(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, 
 
 func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, chosen *tune.Candidate) error {
 	tuned := tunedObject(object, &chosen.Spec)
+	if c.stored != nil {
+		out := proto.Clone(c.stored).(*setpointv1.TargetSpec)
+		out.Spec = kubernetes.SpecToProto(&tuned.Spec)
+		out.Spec.ScaleTargetRef = nil // which has no name
+		return cli.WriteMessage(w, cli.AsYAML, out)
+	}
 	metadata := map[string]any{"name": object.Name, "namespace": object.Namespace}
 	if len(c.annotations) > 0 {
 		metadata["annotations"] = c.annotations

@@ -76,6 +76,20 @@ func TestTuneKeepsStages(t *testing.T) {
 	}
 }
 
+// A stored spec comes out as one, with what else it has.
+func TestTuneOfAStoredSpecIsAStoredSpec(t *testing.T) {
+	t.Parallel()
+	world := clitest.File(t, "world.yaml", "duration: 1h\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	const given = "name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {minReplicas: 1, maxReplicas: 20, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}]}\n"
+	got := run(t, given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "-o", "yaml").Stdout
+	if !strings.Contains(got, "name: clusters/a/namespaces/b/targets/c\n") || !strings.Contains(got, "period: 10s\n") || !strings.Contains(got, "maxReplicas: 20") || strings.Contains(got, "scaleTargetRef") || strings.Contains(got, "kind:") {
+		t.Errorf("%s", got)
+	}
+	if again := run(t, got, "lint", "--fail-on=never", "-"); again.Code != 0 {
+		t.Errorf("lint: exit code %d\n%s%s", again.Code, again.Stdout, again.Stderr)
+	}
+}
+
 func TestTuneFormsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
