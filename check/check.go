@@ -179,6 +179,21 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
 		out.Notes = append(out.Notes, "recordings of others, which do not change: "+strings.Join(slices.Sorted(maps.Keys(measured.others)), ", "))
 	}
+	var twice []string
+	for _, of := range all {
+		if of.what != Added || in.Range == nil {
+			continue
+		}
+		for _, file := range c.New.places[of.new.Kind+" "+objectOf(of.new)] {
+			if file != of.new.File {
+				twice = append(twice, fmt.Sprintf("%s of %s is in %s, too", objectOf(of.new), of.new.File, file))
+				break
+			}
+		}
+	}
+	if len(twice) > 0 {
+		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(twice))
+	}
 	out.Verdict = Passed
 	for _, s := range out.Specs {
 		out.Verdict = worst(out.Verdict, s.Verdict)

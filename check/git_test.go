@@ -366,3 +366,15 @@ func TestStoredSpecWithoutNameInARepository(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// What is defined a second time is told, also if the file with the first does not change.
+func TestDefinedTwice(t *testing.T) {
+	t.Parallel()
+	r := newRepository(t)
+	r.commit("a.yaml", scaler("web", 5))
+	r.commit("b.yaml", scaler("web", 9), "c.yaml", scaler("api", 9))
+	got, err := r.run("HEAD~1..HEAD")
+	if err != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "the last one holds: shop/web of b.yaml is in a.yaml, too") || strings.Contains(strings.Join(got.Notes, "\n"), "shop/api") {
+		t.Errorf("%+v, %v", got, err)
+	}
+}

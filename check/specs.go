@@ -34,6 +34,8 @@ type Side struct {
 	specs  []lint.Spec
 	// files are those whose specs are compared, nil: all.
 	files map[string]bool
+	// places are the files that have each kind and name.
+	places map[string][]string
 }
 
 // NewSide returns an empty one. options are the controller's settings as lint.Linter has them.
@@ -47,7 +49,10 @@ func (s *Side) Read(name string, r io.Reader) error { return s.linter.Read(name,
 // ready gathers the specs.
 func (s *Side) ready() error {
 	all, err := s.linter.Specs()
+	s.places = make(map[string][]string)
 	for _, spec := range all {
+		named := spec.Kind + " " + objectOf(&spec)
+		s.places[named] = append(s.places[named], spec.File)
 		if s.files == nil || s.files[spec.File] {
 			s.specs = append(s.specs, spec)
 		}
