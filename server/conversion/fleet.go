@@ -90,7 +90,7 @@ func Fleet(name string, spec *setpointv1.TargetSpec, in *recommender.Input) (*fl
 	r.members(spec.GetFleet())
 	r.ages(spec.GetFleet())
 	r.scopes(spec.GetFleet().GetScopes())
-	if len(r.violations) == 0 {
+	if n := len(spec.GetFleet().GetMembers()); len(r.violations) == 0 && n >= fleet.MinMembers && n <= fleet.MaxMembers { // else the structure says so
 		if err := r.out.Validate(); err != nil {
 			r.refuse("fleet", "Invalid value: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		}
@@ -125,7 +125,7 @@ func (r *fleetReader) members(spec *setpointv1.FleetSpec) {
 		at := fmt.Sprintf("fleet.members[%d]", i)
 		out := fleet.Member{Name: m.GetTarget(), Weight: 1, Min: m.GetMinReplicas(), Max: -1}
 		if m.Weight != nil {
-			out.Weight = m.GetWeight()
+			out.Weight = min(max(m.GetWeight(), 1), fleet.MaxWeight) // what is beyond, the structure says
 		}
 		if m.MaxReplicas != nil {
 			out.Max = m.GetMaxReplicas()

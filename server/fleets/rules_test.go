@@ -64,8 +64,11 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 		"bounds": {func(x *setpointv1.TargetSpec) {
 			x.Fleet.Members[1].MinReplicas, x.Fleet.Members[1].MaxReplicas = 2, proto.Int32(1)
 		}, []string{"targetSpec.fleet.members[1].minReplicas"}},
-		"minimums":          {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].MinReplicas = 3 }, []string{"targetSpec.fleet.members"}},
-		"all drained":       {func(x *setpointv1.TargetSpec) { x.Fleet.Members[0].Drained, x.Fleet.Members[1].Drained = true, true }, []string{"targetSpec.fleet.members"}},
+		"minimums":    {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].MinReplicas = 3 }, []string{"targetSpec.fleet.members"}},
+		"all drained": {func(x *setpointv1.TargetSpec) { x.Fleet.Members[0].Drained, x.Fleet.Members[1].Drained = true, true }, []string{"targetSpec.fleet.members"}},
+		"weights": {func(x *setpointv1.TargetSpec) {
+			x.Fleet.Members[0].Weight, x.Fleet.Members[1].Weight = proto.Int32(-1), proto.Int32(1001)
+		}, []string{"targetSpec.fleet.members[0].weight", "targetSpec.fleet.members[1].weight"}},
 		"no scope":          {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes = nil }, []string{"targetSpec.fleet.scopes"}},
 		"an unknown metric": {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes["External:other"] = "GLOBAL" }, []string{`targetSpec.fleet.scopes["External:other"]`}},
 		"an unknown scope":  {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes["External:queue"] = "SOME" }, []string{`targetSpec.fleet.scopes["External:queue"]`}},
@@ -73,7 +76,7 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 		"lost before stale": {func(x *setpointv1.TargetSpec) { x.Fleet.LostAfter = durationpb.New(44 * time.Second) }, []string{"targetSpec.fleet.lostAfter"}},
 		"queries": {func(x *setpointv1.TargetSpec) {
 			x.Queries = []*setpointv1.MetricQuery{{Metric: "External:queue", Query: "q"}}
-		}, []string{"targetSpec.queries"}},
+		}, []string{"targetSpec.queries", "targetSpec.queries[0].source"}},
 		"an old profile": {func(x *setpointv1.TargetSpec) { x.Options = &setpointv1.RecommendOptions{Profile: "v1.15"} }, []string{"targetSpec.options.profile"}},
 		"for polls": {func(x *setpointv1.TargetSpec) {
 			x.AssumeApplied, x.ObservationMaxAge = true, durationpb.New(time.Minute)
@@ -86,10 +89,8 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 		tt.change(spec)
 		err := s.trySet(t, fleetName, spec)
 		fields := servertest.RPCProblem(err).Fields
-		for _, field := range tt.fields {
-			if !slices.Contains(fields, field) {
-				t.Errorf("%s: violations of %q, want %s", what, fields, field)
-			}
+		if slices.Sort(fields); !slices.Equal(fields, slices.Sorted(slices.Values(tt.fields))) {
+			t.Errorf("%s: violations of %q, want those of %q", what, fields, tt.fields)
 		}
 	}
 	if _, err := s.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: fleetName}); status.Code(err) != codes.NotFound {
