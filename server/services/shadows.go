@@ -126,7 +126,7 @@ func (s *Targets) mayPromote(ctx context.Context, req *setpointv1.PromoteShadowR
 		return err
 	}
 	if known.LastPoll == "" {
-		return notPromoted(codes.FailedPrecondition, req, "the last decision was not made with the stored spec, because callers send their own: "+
+		return notPromoted(codes.FailedPrecondition, req, "callers send their own spec with each request, the stored one or another: "+
 			"apply the shadow's spec where they have it from, such as the HorizontalPodAutoscaler; its history goes on with the first decision")
 	}
 	if why := shadows.Refusal(known.Shadows, shadow, condition, s.targets.Options.Clock()); why != "" {
