@@ -27,6 +27,9 @@ func (c *oneCase) bareVerdict(v *verdict) {
 		}
 		return
 	}
+	if len(v.why) == 0 && active.GetStatus() == "Unknown" { // a member's fleet has not decided
+		v.because(plain, clean(active.GetMessage()))
+	}
 	if len(v.why) == 0 && c.desired == c.current {
 		v.because(plain, "the metrics ask for no change")
 	}

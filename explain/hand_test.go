@@ -189,6 +189,11 @@ func TestBareSummaries(t *testing.T) {
 			conditions{condition("AbleToScale", "False", "FailedGetScale", "unable to get"), active},
 			"stays at 3 replicas: unable to get",
 		},
+		{
+			"no fleet's decision", 3, 3, "",
+			conditions{able, condition("ScalingActive", "Unknown", "FleetUndecided", "the fleet has not decided yet")},
+			"stays at 3 replicas: the fleet has not decided yet",
+		},
 		{"nothing known", 1, 1, "", nil, "stays at 1 replica: the metrics ask for no change"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
