@@ -41,9 +41,6 @@ func of(target *setpointv1.Target, now time.Time) listRow {
 		want.States = append(want.States, stateChips[word])
 	}
 	current, decided := target.GetStatus().GetCurrentReplicas(), last.GetDesiredReplicas()
-	if last.GetOutcome() == "FAILED" || last.GetOutcome() == "DROPPED" {
-		decided = current
-	}
 	want.Counts = []string{fmt.Sprint(current)}
 	if decided != current {
 		want.Counts = append(want.Counts, fmt.Sprint(decided))

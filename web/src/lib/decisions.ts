@@ -23,6 +23,12 @@ export function counts(d: Decision): { from: number; to: number } | undefined {
 /** Whether a decision changes the count. */
 export const changes = (d: Decision): boolean => (d.currentReplicas ?? 0) !== (d.desiredReplicas ?? 0);
 
+/** The count that a decision came to, as far as is known: one whose change is pending, failed or was never made left it as it was. */
+export const reached = (d: Decision): number => (d.outcome === "APPLIED" ? d.desiredReplicas : d.currentReplicas) ?? 0;
+
+/** Replicas that the metrics ask for beyond what was decided, whether or not it was applied. */
+export const lacking = (proposal: number, decided: number): number => Math.max(0, proposal - decided);
+
 /** Whether a decision is one of the changes: of the count, one that failed, or overrides that begin or end. */
 export const told = (d: Decision): boolean => changes(d) || d.outcome === "FAILED" || turned(d) > 0;
 

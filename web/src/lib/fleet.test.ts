@@ -4,7 +4,8 @@ import type { FleetJson as Fleet } from "@setpoint-dev/client/json";
 import { grouped, select } from "../targets/order";
 import { formatQuery, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
-import { NotAsked, Unknown } from "./state";
+import { NotAsked, stateBits, Unknown, why } from "./state";
+import { story } from "./story";
 import { byState, lookOf, members, sentence, troubles } from "./fleet";
 
 const of = (cluster: string) => `clusters/${cluster}/namespaces/shop/targets/web`;
@@ -216,6 +217,20 @@ test("a fleet is read, however many targets are not certain", async () => {
     store.abort.abort();
     globalThis.fetch = before;
   }
+});
+
+test("a member whose fleet has not decided is unknown, and not steady", () => {
+  const told = {
+    time: ago(1), currentReplicas: 3, desiredReplicas: 3, states: [],
+    conditions: [{ type: "AbleToScale", status: "True", reason: "ReadyForNewScale" }, { type: "ScalingActive", status: "Unknown", reason: "FleetUndecided", message: "the fleet has not decided yet" }],
+  };
+  assert.equal(stateBits(told), Unknown);
+  assert.equal(why(Unknown, told).short, "Its fleet has not decided yet");
+  assert.deepEqual(story(told).because, [{ text: "the fleet has not decided yet", tone: "plain" }]);
+  const store = new TargetsStore() as unknown as { take(batch: object[]): void; find(name: string): Row; tell(): void };
+  store.tell = () => {};
+  store.take([{ target: of("eu"), decision: { ...told, states: ["OVERRIDDEN"], adjustments: [{ stage: "OVERRIDE", untilTime: ago(-60) }] } }]);
+  assert.equal(store.find(of("eu")).why, "Its fleet has not decided yet", "its override has not ended");
 });
 
 test("a member whose fleet is not known here is unknown once its log is silent", async () => {

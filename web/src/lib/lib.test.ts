@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { linkOf } from "../components/links";
-import { csv, grouped, select } from "../targets/order";
+import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
 import { compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
-import { AtMax, ended, Failing, Flapping, Held, NotAsked, Overridden, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
+import { AtMax, Changed, ended, Failing, Flapping, Held, NotAsked, Overridden, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
 
 const decision = (states: string[], more: object = {}) => ({ states, ...more });
 const condition = (type: string, status: string, reason: string) => ({ type, status, reason, message: `${type}: ${reason}` });
@@ -182,6 +182,17 @@ test("nothing is shown that is not known", () => {
   assert.ok(stored({ updateTime: ago(3000), notAskedTime: ago(2955), lastDecision: decision([], { time: ago(3000) }) }).bits & NotAsked, "its agent died");
   const bounded = stored({ updateTime: ago(1), specInUse: { hash: "x", spec: { maxReplicas: 6 } }, lastDecision: decision([], { time: ago(1), desiredReplicas: 6, basis: { proposal: 30 } }) });
   assert.deepEqual([bounded.min, bounded.max, bounded.wants], [1, 6, 30]);
+});
+
+test("what was decided lacks, and what was applied has changed the count", () => {
+  const change = (outcome: string) => decision(["AT_MAXIMUM"], { time: ago(10), currentReplicas: 3, desiredReplicas: 6, action: "SCALE_UP", outcome, basis: { proposal: 30, maxReplicas: 6 } });
+  for (const [outcome, changed, drawn] of [["PENDING", false, [3]], ["FAILED", false, [3]], ["DROPPED", false, [3]], ["APPLIED", true, [3, 6]]] as const) {
+    const read = stored({ updateTime: ago(10), status: { currentReplicas: 3 }, lastDecision: change(outcome) });
+    const watched = stored({ updateTime: ago(30), status: { currentReplicas: 3 }, lastDecision: decision([], { time: ago(30), currentReplicas: 3, desiredReplicas: 3 }) }, change("PENDING"), change(outcome));
+    for (const row of [read, watched]) assert.deepEqual([row.current, row.desired, row.wants, lack(row)], [3, 6, 30, 24], outcome);
+    assert.deepEqual([(watched.bits & Changed) > 0, watched.changed > 0, watched.spark.counts], [changed, changed, drawn], outcome);
+    assert.ok(csv([read]).includes(",3,6,,6,30,24,"), outcome);
+  }
 });
 
 test("an override that has ended decides nothing any more", () => {

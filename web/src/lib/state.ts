@@ -60,7 +60,7 @@ export const states: readonly StateInfo[] = [
   state(Disabled, "disabled", "DISABLED", "Disabled", "Disabled", "○", "calm", false, "ScalingActive", "Someone set the count to 0: nothing scales it until someone sets another."),
   state(Limited, "limited", "LIMITED", "Rate limited", "Limited", "≈", "limited", true, "ScalingLimited", "A scaling policy lets the count change only in part."),
   state(Held, "held", "HELD", "Held", "Held", "‖", "held", true, "AbleToScale", "A stabilization window or a delay holds the count."),
-  state(Unknown, "unknown", "", "Unknown", "Unknown", "?", "calm", false, "", "An older version of the service decided, an override has ended since, or its fleet is not known here: its states are not known."),
+  state(Unknown, "unknown", "", "Unknown", "Unknown", "?", "calm", false, "", "An older version of the service decided, an override has ended since, or its fleet has not decided or is not known here: its states are not known."),
   state(Pending, "pending", "", "Pending", "Pending", "…", "calm", false, "", "A change was decided; its outcome is not known yet."),
   state(AtMin, "min", "AT_MINIMUM", "At minimum", "At min", "⊥", "calm", false, "ScalingLimited", "The metrics ask for fewer replicas than minReplicas allows."),
   state(Changed, "changed", "", "Changed, last hour", "", "Δ", "changed", true, "", "The count changed within the last hour."),
@@ -68,12 +68,15 @@ export const states: readonly StateInfo[] = [
 
 const byWord = new Map(states.filter((s) => s.word).map((s) => [s.word, s.bit]));
 
+/** What a member was told whose fleet has not decided: nobody knows what the metrics ask for. */
+export const undecided = (d: Decision | undefined): Condition | undefined => d?.conditions?.find((c) => c.type === "ScalingActive" && c.status === "Unknown");
+
 /** The bits that a decision tells. */
 export function stateBits(d: Decision | undefined): number {
   let bits = d?.outcome === "PENDING" ? Pending : 0;
   for (const word of d?.states ?? []) bits |= byWord.get(word) ?? 0;
   // The service tells states even where there are none, unless it is of a version that has none.
-  return d?.states ? bits : bits | Unknown;
+  return d?.states && !undecided(d) ? bits : bits | Unknown;
 }
 
 /** When the override ends that a decision had, s of Unix time; 0: it had none, or that is not known. */
@@ -118,6 +121,7 @@ const short: Readonly<Record<string, string>> = {
   ScaleDownLimit: "Down as fast as its policies allow",
   ScalingDisabled: "Scaling is disabled: someone set the count to 0",
   FailedGetScale: "The scale can't be read",
+  FleetUndecided: "Its fleet has not decided yet",
   FailedUpdateScale: "The last change could not be applied",
 };
 
@@ -135,7 +139,7 @@ function decisive(bits: number, conditions: readonly Condition[]): Condition | u
 
 /** Why the count is what it is, in a few words, and in the controller's sentence. */
 export function why(bits: number, d: Decision): { short: string; long: string } {
-  const c = decisive(bits, d.conditions ?? []);
+  const c = decisive(bits, d.conditions ?? []) ?? undecided(d);
   const error = d.error ?? "";
   const reason = d.reason ?? "";
   const long = c?.message || error || reason;

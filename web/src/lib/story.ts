@@ -6,7 +6,7 @@ import { adjustments, stageName, type Adjustment } from "./adjustments";
 import { counts, unread } from "./decisions";
 import { count, integer } from "./format";
 import { plainText } from "./text";
-import { core } from "./state";
+import { core, undecided } from "./state";
 
 export interface Story {
   /** "3 → 5 replicas (scale up)" or "stays at 3 replicas". */
@@ -68,6 +68,7 @@ export function story(d: Decision): Story {
     if (able?.reason?.endsWith("Stabilized")) because(able.message, "notice");
     if (limited?.status === "True") because(limited.message, "notice");
     if (out.because.length === 0) adjusted.forEach(tell);
+    if (out.because.length === 0) because(undecided(d)?.message, "plain");
     if (out.because.length === 0 && to === from) because("the metrics ask for no change", "plain");
   }
   // Most errors repeat a condition's message with a prefix.

@@ -12,7 +12,7 @@ import { OverridesCard } from "../overrides/card";
 import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target } from "@setpoint-dev/client/json";
 import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
-import { basisOf, counts } from "../lib/decisions";
+import { basisOf, counts, lacking } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { paceOf, targetBits } from "../lib/state";
@@ -126,7 +126,7 @@ export function TargetView(props: { name: string }) {
             <header>
               <h2>Replicas</h2>
               <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} />
-              <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} max={bounds.max} />
+              <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} />
               <Spans id={spanId} known={chart.known} choose={(id) => changeQuery({ span: id === usual ? "" : id })}>
                 {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => changeQuery({ span: "ahead" })}>Ahead</button>}
               </Spans>
@@ -240,10 +240,10 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[]):
 }
 
 /** How much a target at its maximum lacks. */
-function Lack(props: { decision: Decision | undefined; proposal: number | undefined; max: number | undefined }) {
-  const { decision, proposal, max } = props;
-  if (!decision?.states?.includes("AT_MAXIMUM") || proposal === undefined || max === undefined) return null;
-  return <span class="chip atmax"><i aria-hidden="true">⊤</i>asks for {integer(proposal)}, lacks {integer(proposal - max)}</span>;
+function Lack(props: { decision: Decision | undefined; proposal: number | undefined }) {
+  const { decision, proposal } = props;
+  if (!decision?.states?.includes("AT_MAXIMUM") || proposal === undefined) return null;
+  return <span class="chip atmax"><i aria-hidden="true">⊤</i>asks for {integer(proposal)}, lacks {integer(lacking(proposal, decision.desiredReplicas ?? 0))}</span>;
 }
 
 /** A name without a record: a fleet, whose view is another one; a member of a fleet, which has decisions only; or nothing. */

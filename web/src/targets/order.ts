@@ -1,12 +1,13 @@
 // Which rows are shown, in which order and in which groups, and the same as a table for a spreadsheet.
 
 import { serviceNow } from "../api/client";
+import { lacking } from "../lib/decisions";
 import { AtMin, Broken, Changed, Pending, Unknown, states } from "../lib/state";
 import { matcher, type Column, type ListQuery } from "./query";
 import type { Row } from "./store";
 
-/** Replicas that the metrics ask for beyond what is decided; undefined: not known. */
-export const lack = (r: Row): number | undefined => (r.wants === undefined || r.desired === undefined ? undefined : Math.max(0, r.wants - r.desired));
+/** What a row lacks; undefined: not known. */
+export const lack = (r: Row): number | undefined => (r.wants === undefined || r.desired === undefined ? undefined : lacking(r.wants, r.desired));
 
 const unknownLast = (n: number | undefined): number => (n === undefined || Number.isNaN(n) ? -1 : n);
 

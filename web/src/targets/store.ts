@@ -8,6 +8,7 @@ import { watch, type Link } from "../api/watch";
 import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { parseName } from "../lib/names";
+import { reached } from "../lib/decisions";
 import { fleetPace } from "../lib/fleet";
 import { Spark } from "../lib/spark";
 import { Changed, Flapping, NotAsked, Overridden, Unknown, Unreadable, ended, overriddenUntil, paceOf, stateBits, states, why } from "../lib/state";
@@ -408,7 +409,7 @@ export class TargetsStore {
     if (stateBits(d) & Unreadable) return;
     const time = millis(d.time) / 1000 || 0;
     const from = d.currentReplicas ?? 0;
-    const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
+    const to = reached(d);
     if (to !== from) spark.add(time - 0.001, from, since - hour);
     spark.add(time, to, since - hour);
   }
@@ -458,7 +459,7 @@ export class TargetsStore {
       row.updated = asked;
       row.current = t.status?.currentReplicas ?? d?.currentReplicas ?? 0;
       this.describe(row, { ...d, conditions: t.status?.conditions ?? d?.conditions, currentMetrics: t.status?.currentMetrics ?? d?.currentMetrics });
-      if (row.desired !== undefined && row.spark.times.length === 0) row.spark.add(asked, row.desired, 0);
+      if (row.current !== undefined && row.spark.times.length === 0) row.spark.add(asked, d?.outcome === "APPLIED" ? row.desired! : row.current, 0);
     } else this.age(row);
     if (d?.action === "SCALE_UP" || d?.action === "SCALE_DOWN") row.direction ||= d.action === "SCALE_UP" ? 1 : -1;
     row.version++;
@@ -468,8 +469,8 @@ export class TargetsStore {
     const metrics = d.currentMetrics ?? [];
     row.bits = (row.bits & Changed) | stateBits(d);
     row.overriddenUntil = overriddenUntil(d);
-    // What was decided stands in the decision; the status has it only since a first success.
-    row.desired = d.outcome === "FAILED" || d.outcome === "DROPPED" || d.time === undefined ? row.current : d.desiredReplicas ?? 0;
+    // What was decided stands in the decision, whatever became of it; the status has it only since a first success.
+    row.desired = d.time === undefined ? row.current : d.desiredReplicas ?? 0;
     if (row.bits & Unreadable) row.current = row.desired = undefined;
     this.basis(row, d);
     const readings = metrics.map(reading);
@@ -483,7 +484,7 @@ export class TargetsStore {
     if (row.spec && d.specHash && d.specHash !== row.spec) this.unsure.add(row);
     this.age(row);
     const { short, long } = why(row.bits, d);
-    row.why = row.overriddenUntil > 0 && row.bits & Unknown && !(row.bits & NotAsked) ? ended : short;
+    row.why = row.overriddenUntil > 0 && row.bits & Unknown && !(row.bits & (NotAsked | Overridden)) ? ended : short;
     row.whyLong = long;
   }
 
@@ -527,10 +528,10 @@ export class TargetsStore {
       }
       const time = millis(d.time) / 1000 || 0;
       const from = d.currentReplicas ?? 0;
-      const to = d.outcome === "FAILED" || d.outcome === "DROPPED" ? from : d.desiredReplicas ?? from;
+      const to = reached(d);
       const direction = Math.sign((d.desiredReplicas ?? from) - from);
       if (direction !== 0) {
-        if (to === from && row.bits & Flapping) this.unsure.add(row); // a change that failed is no turn
+        if (to === from && d.outcome !== "PENDING" && row.bits & Flapping) this.unsure.add(row); // a change that failed is no turn
         if (to !== from) row.changed = Math.max(row.changed, time);
         if (time > row.turnsAt) {
           row.turnsAt = time;

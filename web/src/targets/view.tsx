@@ -103,7 +103,7 @@ const heads: readonly Head[] = [
   { sorts: "name", label: "Target", kind: "c-name" },
   { sorts: "state", label: "State", kind: "c-state" },
   { sorts: "replicas", label: "Replicas", kind: "c-replicas", title: "The count, and the spec's bounds" },
-  { sorts: "lack", label: "Lack", kind: "c-lack", title: "Replicas that the metrics ask for beyond what bounds and policies allow" },
+  { sorts: "lack", label: "Lack", kind: "c-lack", title: "Replicas that the metrics ask for beyond what was decided" },
   { label: "Last hour", kind: "c-spark" },
   { sorts: "metric", label: "Metric", kind: "c-metric", title: "What was read, and what it should be" },
   { label: "Why", kind: "c-why" },
