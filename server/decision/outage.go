@@ -10,6 +10,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/store"
@@ -19,6 +20,9 @@ const (
 	// maxUnwrittenBytes limits the histories that wait until the store is back. Beyond
 	// it calls are refused as if their targets had no history here.
 	maxUnwrittenBytes = 256 << 20
+	// maxHeldBytes limits the entries of the log that wait with them. Beyond it they are given to the log at
+	// once, which loses them if it is away, too.
+	maxHeldBytes = 16 << 20
 	// unwrittenOverhead is about what a history takes besides its bytes.
 	unwrittenOverhead = 256
 	// writeBackBatch is how many of them are written at a time.
@@ -37,6 +41,7 @@ type outage struct {
 	mu        sync.Mutex
 	unwritten map[store.Key]*unwritten // guarded by mu
 	bytes     int                      // size of unwritten, guarded by mu
+	held      int                      // size of the entries in unwritten, guarded by mu
 	// deleting counts the deletions of a target in progress, guarded by mu: until they end
 	// none of its histories is written, which would restore it.
 	deleting map[store.Key]int
@@ -46,6 +51,8 @@ type outage struct {
 type unwritten struct {
 	// record has the history, and the version in the store from which it continues.
 	record store.Record
+	// entries are for the log, which is in the same store: it gets them when the history is written. Guarded by mu.
+	entries []decisionlog.Entry
 }
 
 func newOutage(t *Targets) *outage {
@@ -98,18 +105,54 @@ func (o *outage) keep(key store.Key, continues store.Record, value []byte) bool 
 		return false
 	}
 	o.bytes += change
-	o.unwritten[key] = &unwritten{store.Record{Version: continues.Version, Value: value}}
+	next := &unwritten{record: store.Record{Version: continues.Version, Value: value}}
+	if u := o.unwritten[key]; u != nil {
+		next.entries = u.entries
+	}
+	o.unwritten[key] = next
 	return true
 }
 
-// forget drops the history if it is still that one.
-func (o *outage) forget(key store.Key, u *unwritten) {
+// hold keeps what the log keeps for long of a decision just kept, and returns the rest, which is for the log now.
+func (o *outage) hold(key store.Key, entries []decisionlog.Entry) (rest []decisionlog.Entry) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.unwritten[key] == u {
-		o.bytes -= len(u.record.Value) + unwrittenOverhead
-		delete(o.unwritten, key)
+	u := o.unwritten[key]
+	for i := range entries {
+		if size := entries[i].Size(); u != nil && entries[i].Final() && o.held+size <= maxHeldBytes {
+			u.entries = append(u.entries, entries[i])
+			o.held += size
+		} else {
+			rest = append(rest, entries[i])
+		}
 	}
+	return rest
+}
+
+// forget drops the history if it is still that one, and returns its entries for the log.
+func (o *outage) forget(key store.Key, u *unwritten) []decisionlog.Entry {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if u == nil || o.unwritten[key] != u {
+		return nil // a later one has them
+	}
+	o.remove(key, u)
+	return u.entries
+}
+
+// remove removes the history. The caller has locked mu.
+func (o *outage) remove(key store.Key, u *unwritten) {
+	o.bytes -= len(u.record.Value) + unwrittenOverhead
+	o.held -= u.held()
+	delete(o.unwritten, key)
+}
+
+// held is the size of its entries.
+func (u *unwritten) held() (size int) {
+	for i := range u.entries {
+		size += u.entries[i].Size()
+	}
+	return size
 }
 
 // drop drops the key's current history, and returns it; nil: there was none.
@@ -118,8 +161,7 @@ func (o *outage) drop(key store.Key) *unwritten {
 	defer o.mu.Unlock()
 	u := o.unwritten[key]
 	if u != nil {
-		o.bytes -= len(u.record.Value) + unwrittenOverhead
-		delete(o.unwritten, key)
+		o.remove(key, u)
 	}
 	return u
 }
@@ -155,6 +197,7 @@ func (o *outage) restore(key store.Key, u *unwritten) {
 	defer o.mu.Unlock()
 	if u != nil && o.unwritten[key] == nil {
 		o.bytes += len(u.record.Value) + unwrittenOverhead
+		o.held += u.held()
 		o.unwritten[key] = u
 	}
 }
@@ -187,6 +230,7 @@ func (o *outage) decide(j *Job) bool {
 			return false
 		default:
 			o.targets.Metrics.heldDown.Inc()
+			j.concluded = o.hold(j.Key, j.concluded)
 			j.recorded()
 			return true
 		}
@@ -313,10 +357,10 @@ func (w *writeBack) next(stored store.Record, _ bool, _ []byte) []byte {
 	return value
 }
 
-// end drops the history, which is written or obsolete.
-func (w *writeBack) end() {
-	w.forget(w.key, w.written)
+// end drops the history, which is written or obsolete, and returns its entries for the log.
+func (w *writeBack) end() []decisionlog.Entry {
 	w.done = true
+	return w.forget(w.key, w.written)
 }
 
 // ended implements change.
@@ -329,7 +373,7 @@ func (w *writeBack) undoGuess() bool { return false }
 func (w *writeBack) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
-		w.end()
+		w.targets.Decisions.Append(w.key, w.end()...)
 	case w.attempts >= maxWriteBacks:
 		// Others write all the time: the next check, or the caller, tries again.
 		w.err = fmt.Errorf("%w: lost every race to other callers", store.ErrUnavailable)

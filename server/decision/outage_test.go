@@ -2,6 +2,7 @@ package decision_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -92,6 +93,48 @@ func TestWhatWasDecidedWithoutTheStoreIsMergedWithWhatOthersWrote(t *testing.T) 
 	s.Recommend(t, kept(3, 70))
 	if got, want := replicas(history(t, s, servertest.Web)), []int32{3, 3, 5, 7, 9}; !slices.Equal(got, want) {
 		t.Errorf("recommended are %v, want %v", got, want)
+	}
+}
+
+// lostLog takes nothing while the store is away.
+type lostLog struct {
+	store.Log
+	away *atomic.Bool
+}
+
+func (l lostLog) AppendLog(ctx context.Context, entries []store.LogEntry) error {
+	if l.away.Load() {
+		return store.ErrUnavailable
+	}
+	return l.Log.AppendLog(ctx, entries)
+}
+
+// What was decided and reported without the store is in the log once the store is back, once each.
+func TestTheLogHasWhatWasDecidedWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	var f servertest.Faults
+	s := servertest.Start(t, servertest.HoldingDown, f.FailSwaps(store.ErrUnavailable, false), f.FailLoads(store.ErrUnavailable), func(su *servertest.Setup) {
+		su.Log = lostLog{su.Log, &f.On}
+	})
+	s.Recommend(t, kept(3, 30))
+	f.On.Store(true)
+	s.Clock.Advance(time.Second)
+	up := s.Recommend(t, kept(3, 50))
+	s.Report(t, servertest.Web, up.GetRecommendationId(), "APPLIED", "")
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(5, 50))
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(5, 70))
+	f.On.Store(false)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(7, 70))
+	var got []string
+	for _, d := range s.Decisions(t, servertest.Web) {
+		got = append(got, fmt.Sprintf("%d-%d %s", d.GetCurrentReplicas(), d.GetDesiredReplicas(), d.GetOutcome()))
+	}
+	slices.Sort(got)
+	if want := []string{"3-3 NONE", "3-5 APPLIED", "5-5 NONE", "5-7 APPLIED", "7-7 NONE"}; !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
 	}
 }
 

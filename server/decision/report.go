@@ -103,7 +103,7 @@ func (r *report) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
 		r.done = true
-		r.settledAs(r.settled, &r.after)
+		r.settledAs(&r.after, r.settled)
 		r.Log.Info("scale reported", zap.String("target", r.target), zap.Stringer("recommendation", r.id),
 			zap.String("outcome", r.request.GetOutcome()), zap.String("message", apierror.ClipMarked(r.request.GetMessage())))
 	case r.attempts >= r.Options.MaxAttempts:
@@ -118,7 +118,8 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
-				r.settledAs(r.Decisions.OfSettled(&before, &after.Status, r.outcome), &after)
+				entry := r.Decisions.OfSettled(&before, &after.Status, r.outcome)
+				r.settledAs(&after, r.outage.hold(r.key, []decisionlog.Entry{entry})...)
 			}
 			r.settlement, r.done = settlement, true
 			return
@@ -128,8 +129,8 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 }
 
 // settledAs logs and counts the change, which the record has.
-func (r *report) settledAs(entry decisionlog.Entry, after *record.Record) {
-	r.Decisions.Append(r.key, entry)
+func (r *report) settledAs(after *record.Record, entries ...decisionlog.Entry) {
+	r.Decisions.Append(r.key, entries...)
 	if r.decided != 0 {
 		r.Truth.report(&r.key, r.decided, r.outcome == recommender.Failed, r.request.GetMessage())
 	}

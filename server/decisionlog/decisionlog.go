@@ -134,10 +134,7 @@ func (e *queued) size() int {
 	const overhead = 128
 	n := overhead + len(e.key.Cluster) + len(e.key.Namespace) + len(e.key.Target)
 	for i := range e.decisions {
-		n += len(e.decisions[i].decision) + len(e.decisions[i].fed)
-		if c := e.decisions[i].chunk; c != nil {
-			n += cap(c.Bytes)
-		}
+		n += e.decisions[i].Size()
 	}
 	return n
 }

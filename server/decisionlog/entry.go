@@ -41,6 +41,18 @@ type Entry struct {
 	chunk *Chunk
 }
 
+// Size is its approximate size, in bytes.
+func (l *Entry) Size() int {
+	n := len(l.decision) + len(l.fed)
+	if l.chunk != nil {
+		n += cap(l.chunk.Bytes)
+	}
+	return n
+}
+
+// Final reports whether the log keeps the decision for long, if it gets it.
+func (l *Entry) Final() bool { return !l.Repeat && !l.unsettled }
+
 // Chunk is what a target was asked in the course of some minutes.
 type Chunk struct {
 	// Last is the instant of its last decision, in nanoseconds since the Unix epoch.
