@@ -145,7 +145,7 @@ func (p *play) Decide(s *recording.Step) (generate.Decision, error) {
 	in.overrides = slices.Clone(p.overrides)
 	p.inputs = append(p.inputs, *in)
 	if d.Scaled && len(p.turns(s, d)) > 0 {
-		in.turns = append(slices.Clone(in.turns), s.Time)
+		in.turns = append(slices.Clone(in.turns), s.Time.Truncate(time.Millisecond)) // as records have them
 	}
 	return d, nil
 }

@@ -96,13 +96,13 @@ func (s *step) overridden(decided int32) (int32, *generate.Override) {
 	if ceiling >= 0 && n > ceiling {
 		n, by = ceiling, lowered
 	}
-	for i := range all {
-		if o := &all[i]; o.GetNoScaleDown() && n < current || o.GetNoScaleUp() && n > current {
-			n, by = current, o
-		}
-	}
 	if by != nil && n != current {
 		n = min(max(n, minOf(&s.hpa.Spec)), s.hpa.Spec.MaxReplicas)
+	}
+	for i := range all {
+		if o := &all[i]; o.GetNoScaleDown() && n < current || o.GetNoScaleUp() && n > current {
+			return current, o
+		}
 	}
 	return n, by
 }
