@@ -396,7 +396,8 @@ func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 	if t.used.Load()+least > int64(t.options.Buffer) || s.used[key.Cluster]+least > t.options.Buffer/truthShards/mostOfBuffer {
 		return nil
 	}
-	if !t.within(key.Cluster) {
+	// The job may have been told that it is kept before the room was divided, of which shed has gone through this shard.
+	if !t.room.keeps(key) || !t.within(key.Cluster) {
 		return nil
 	}
 	// The first chunk is shorter, by what the name says: so not all of them end at once.
