@@ -397,7 +397,10 @@ func (t *Truth) tail(s *truthShard, key *store.Key, most int64) *tail {
 		return nil
 	}
 	// The job may have been told that it is kept before the room was divided, of which shed has gone through this shard.
-	if !t.room.keeps(key) || !t.within(key.Cluster) {
+	if !t.room.keeps(key) {
+		return nil
+	}
+	if !t.within(key.Cluster) {
 		return nil
 	}
 	// The first chunk is shorter, by what the name says: so not all of them end at once.
