@@ -133,6 +133,8 @@ func TestKEDAReachesOnlyWhatTheCallerMay(t *testing.T) {
 // callAll makes each call once, and returns the errors; that of a stream which may stay open only where it is
 // to be refused.
 func callAll(ctx context.Context, scaler externalscaler.ExternalScalerClient, ref *externalscaler.ScaledObjectRef, refused bool) map[string]error {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second) // a stream that is not refused stays open
+	defer cancel()
 	errs := map[string]error{}
 	_, errs["GetMetricSpec"] = scaler.GetMetricSpec(ctx, ref)
 	_, errs["GetMetrics"] = scaler.GetMetrics(ctx, &externalscaler.GetMetricsRequest{ScaledObjectRef: ref})
