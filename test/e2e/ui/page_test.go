@@ -8,11 +8,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // The page is served, runs under its own policy, and shows what the service has.
@@ -24,6 +26,32 @@ func TestTargetsOfALiveService(t *testing.T) {
 	p.waitText("web-00")
 	p.accessible()
 	p.screenshot("targets")
+}
+
+// A page that was left holds no stream, also where the browser keeps it for the way back: without TLS a browser has six
+// connections to a service, and the seventh page would wait until one of them is closed. Back on a page its decisions go on.
+func TestPagesThatWereLeftHoldNoStream(t *testing.T) {
+	s := site(t)
+	s.feed(t, 8, "")
+	p := s.blank(t)
+	const patience = 20 * time.Second // Chromium itself ends streams of pages that it keeps, after up to a minute
+	watchers := func(n float64) {
+		t.Helper()
+		kit.Eventually(t, patience, "one stream of one page", func() error {
+			if got := s.Metric("setpoint_watchers"); got != n {
+				return fmt.Errorf("there are %g", got)
+			}
+			return nil
+		})
+	}
+	for i := range 8 {
+		p.goTo(fmt.Sprintf("/ui/clusters/demo/namespaces/shop/targets/web-%02d", i))
+		p.wait("its decisions", `document.querySelector(".big .count")`)
+		watchers(1)
+	}
+	eval[bool](p, `setTimeout(() => history.back()), true`)
+	p.wait("back", `location.pathname.endsWith("-06")`)
+	watchers(1)
 }
 
 // The API's description keeps working under its policy.

@@ -10,13 +10,23 @@ Object.assign(globalThis, {
   sessionStorage: { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => kept.set(k, v), removeItem: (k: string) => kept.delete(k) },
 });
 
+/** The page, which is seen or not. */
+let seen = true;
+const page = Object.defineProperty(new EventTarget(), "visibilityState", { get: () => (seen ? "visible" : "hidden") });
+Object.assign(globalThis, { document: page });
+function show(is: boolean): void {
+  seen = is;
+  page.dispatchEvent(new Event("visibilitychange"));
+}
+
 /** The service, by what it answers to each request in turn, the last one again and again. */
 let asked: Request[] = [];
-function answers(...all: (() => Response)[]): void {
+function answers(...all: ((request: Request) => Response)[]): void {
   asked = [];
   globalThis.fetch = async (input, init) => {
-    asked.push(new Request(input, init));
-    return (all[asked.length - 1] ?? all.at(-1)!)();
+    const request = new Request(input, init);
+    asked.push(request);
+    return (all[asked.length - 1] ?? all.at(-1)!)(request);
   };
 }
 beforeEach(() => setToken(""));
@@ -77,6 +87,32 @@ test("a watch goes on where it was", async () => {
   assert.equal(first!.pathname, `/v1/${all}/decisions:watch`);
   assert.deepEqual([...first!.searchParams], [["startTime", "2026-01-01T00:00:00.000Z"], ["maxDecisions", "1000"]]);
   assert.equal(second!.searchParams.get("resumeToken"), "t/1");
+});
+
+// A browser has six connections to a service for all its tabs, and each stream takes one.
+test("a page that nobody sees holds no stream, and goes on where it was", async () => {
+  const open = (n: number) => ({ signal }: Request) => new Response(new ReadableStream({
+    start(c) {
+      c.enqueue(new TextEncoder().encode(decided(n)));
+      signal.addEventListener("abort", () => c.error(signal.reason));
+    },
+  }));
+  answers(open(1), open(2));
+  show(false);
+  setTimeout(() => (assert.equal(asked.length, 0), show(true)), 50);
+  let looked = false;
+  const { ids, links } = await until(({ ids }) => {
+    if (ids.length === 1 && !looked) {
+      looked = true;
+      setTimeout(() => {
+        show(false);
+        setTimeout(() => (assert.equal(asked[0]!.signal.aborted, true), assert.equal(asked.length, 1), show(true)), 50);
+      });
+    }
+    return ids.length === 2;
+  });
+  assert.deepEqual([ids, links], [["1", "2"], ["connecting", "live"]]);
+  assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
 });
 
 test("a position that nobody knows is told", async () => {

@@ -26,19 +26,48 @@ const wait = (ms: number, signal: AbortSignal) =>
     signal.addEventListener("abort", () => (clearTimeout(timer), resolve()), { once: true });
   });
 
-/** Watches decisions until the signal. The client resumes lost streams; what it gives up is tried again later. */
+const hidden = () => document.visibilityState === "hidden";
+
+/** Resolves once the page is hidden, or seen; or with the signal. */
+const until = (hides: boolean, signal: AbortSignal) =>
+  new Promise<void>((resolve) => {
+    const look = () => {
+      if (hidden() !== hides && !signal.aborted) return;
+      document.removeEventListener("visibilitychange", look);
+      signal.removeEventListener("abort", look);
+      resolve();
+    };
+    document.addEventListener("visibilitychange", look);
+    signal.addEventListener("abort", look);
+    look();
+  });
+
+/**
+ * Watches decisions until the signal. The client resumes lost streams; what it gives up is tried again later.
+ * A page that nobody sees, in another tab or kept for "back", holds no stream: without TLS a browser has six connections to a
+ * service for all its tabs, and the seventh page would wait for one. Seen again, it goes on where it was.
+ */
 export async function watch(parent: string, start: Date | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
   watcher.link("connecting");
   let startTime = start?.toISOString();
+  let resumeToken = "";
   for (let tries = 0; !signal.aborted; tries++) {
+    const unseen = hidden();
+    await until(false, signal);
+    if (signal.aborted) return;
+    if (unseen && !resumeToken && !startTime) watcher.missed(0);
+    const stream = new AbortController();
+    void until(true, AbortSignal.any([signal, stream.signal])).then(() => stream.abort());
     let polled = false;
     let worked = 0;
     try {
-      for await (const m of client().watchDecisions({ parent, startTime }, { signal, interrupted: (e) => watcher.link("lost", e) })) {
+      const position = resumeToken ? { resumeToken } : { startTime };
+      for await (const m of client().watchDecisions({ parent, ...position }, { signal: stream.signal, interrupted: (e) => watcher.link("lost", e) })) {
         const began = performance.now();
         watcher.link("live");
         tries = 0;
         startTime = undefined;
+        resumeToken = m.resumeToken || resumeToken;
         if (m.missedDecisions || m.missedUncounted) watcher.missed(m.missedDecisions || 1);
         if (m.decisions?.length) watcher.decisions(m.decisions);
         else if (m.decision) watcher.decisions([{ target: m.target, decision: m.decision }]);
@@ -51,12 +80,20 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
       }
     } catch (e) {
       if (signal.aborted) return;
-      const error = asError(e);
-      // Who may not read, or has to sign in first, is not served by asking again.
-      if (error.code === "PERMISSION_DENIED" || error.code === "UNAUTHENTICATED") return watcher.link("refused", error);
-      polled = error.code === "UNIMPLEMENTED";
-      watcher.link(polled ? "polled" : "lost", error);
+      if (!stream.signal.aborted) {
+        const error = asError(e);
+        // Who may not read, or has to sign in first, is not served by asking again.
+        if (error.code === "PERMISSION_DENIED" || error.code === "UNAUTHENTICATED") return watcher.link("refused", error);
+        polled = error.code === "UNIMPLEMENTED";
+        watcher.link(polled ? "polled" : "lost", error);
+        resumeToken = ""; // the client gave it up
+      }
     }
+    if (stream.signal.aborted) {
+      tries = -1;
+      continue;
+    }
+    stream.abort();
     await wait(polled ? pollEvery : Math.min(longestWait, 1000 * 2 ** tries), signal);
     if (!signal.aborted && (polled || !startTime)) watcher.missed(0);
   }
