@@ -98,11 +98,13 @@ var changingScenes = []scene{
 		cpu(300, 6),
 		{do: func(p *place, name string) {
 			p.patch(name, `{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Disabled"}}}}`)
+			time.Sleep(readingAge) // a reconcile that had begun has ended
 			cpu(600, 0).do(p, name)
 		}, replicas: 6, condition: "ScalingLimited=True/ScaleUpLimit"},
 		patched(`{"spec":{"behavior":{"scaleUp":{"selectPolicy":"Max"}}}}`, 12),
 		{do: func(p *place, name string) {
 			p.patch(name, `{"spec":{"behavior":{"scaleDown":{"selectPolicy":"Disabled"}}}}`)
+			time.Sleep(readingAge) // a reconcile that had begun has ended
 			cpu(100, 0).do(p, name)
 		}, replicas: 12, condition: "ScalingLimited=True/ScaleDownLimit"},
 		// A new window has only what was kept for the previous one.

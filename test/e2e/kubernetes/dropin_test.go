@@ -75,7 +75,7 @@ func compareShown(t *testing.T, native, ours *place, scene scene) {
 		p.add(scene.name, scene.spec(scene.name))
 	}
 	for _, p := range []*place{native, ours} {
-		p.awaitStep(scene, scene.steps[0], "under "+p.c.URL())
+		await(t, "under "+p.c.URL(), func() string { return p.not(scene, scene.steps[0]) })
 	}
 	for _, command := range [][]string{{"get", "hpa", scene.name}, {"describe", "hpa", scene.name}} {
 		await(t, strings.Join(command, " "), func() string {

@@ -143,9 +143,11 @@ func (both *pair) play(t *testing.T, scene scene) string {
 			ours.add(scene.name, scene.spec(scene.name))
 		}
 		for _, p := range []*place{native, ours} {
-			p.awaitStep(scene, step, fmt.Sprintf("step %d, under %s", i+1, p.kind.name))
+			if d := awaitNone(within, func() string { return p.not(scene, step) }); d != "" {
+				return fmt.Sprintf("step %d, under %s, not within %s: %s", i+1, p.kind.name, within, d)
+			}
 		}
-		await(t, fmt.Sprintf("the same status after step %d", i+1), func() string {
+		if d := awaitNone(within, func() string {
 			was, is := native.settled(scene.name), ours.settled(scene.name)
 			for _, words := range [][]string{was, is} {
 				// It passes with the next reconcile: the course would be a matter of chance.
@@ -154,7 +156,9 @@ func (both *pair) play(t *testing.T, scene scene) string {
 				}
 			}
 			return difference(was, is)
-		})
+		}); d != "" {
+			return fmt.Sprintf("the status after step %d: %s", i+1, d)
+		}
 	}
 	if d := difference(both.sizes[0].all(t, scene.name), both.sizes[1].all(t, scene.name)); d != "" {
 		return "replicas over time " + d
@@ -214,21 +218,20 @@ func awaitNone(within time.Duration, problem func() string) (last string) {
 	return last
 }
 
-func (p *place) awaitStep(scene scene, step step, what string) {
+// not says what is not as a step leads to, "" if all is.
+func (p *place) not(scene scene, step step) string {
 	p.t.Helper()
-	await(p.t, what, func() string {
-		if got := p.replicas(scene.name); got != step.replicas {
-			return fmt.Sprintf("%d replicas, want %d; %s", got, step.replicas, strings.Join(p.settled(scene.name), "\n"))
-		}
-		if step.condition == "" {
-			return ""
-		}
-		of, _, _ := strings.Cut(step.condition, "=")
-		if got := p.condition(scene.name, autoscalingv2.HorizontalPodAutoscalerConditionType(of)); !strings.HasPrefix(got, step.condition) {
-			return fmt.Sprintf("condition %q, want %q", got, step.condition)
-		}
+	if got := p.replicas(scene.name); got != step.replicas {
+		return fmt.Sprintf("%d replicas, want %d; %s", got, step.replicas, strings.Join(p.settled(scene.name), "\n"))
+	}
+	if step.condition == "" {
 		return ""
-	})
+	}
+	of, _, _ := strings.Cut(step.condition, "=")
+	if got := p.condition(scene.name, autoscalingv2.HorizontalPodAutoscalerConditionType(of)); !strings.HasPrefix(got, step.condition) {
+		return fmt.Sprintf("condition %q, want %q", got, step.condition)
+	}
+	return ""
 }
 
 // settled describes a status without its times and transient parts.

@@ -130,18 +130,17 @@ func (l *Live) moving(p *page, s *siteOf) map[string]*setpointv1.Target {
 		return got.GetTarget()
 	}
 	for name, begin := range l.Comes {
+		// The page is there before anything comes, and draws what comes as it is decided: loading it may take as long as that.
+		p.goTo("/ui/" + name)
+		p.agrees()
 		begin() // no sooner than its page is read, or all has come by then
+		var shown *setpointv1.Target
 		kit.Eventually(p.t, process.Patience, "a change of "+name+" that comes", func() error {
-			if o := get(name).GetOutlook(); len(o.GetChanges()) == 0 {
-				return fmt.Errorf("the outlook is %v", o)
+			if shown, _ = p.agrees(); shown.GetName() != name || len(shown.GetOutlook().GetChanges()) == 0 {
+				return fmt.Errorf("the page was drawn from %v", shown.GetOutlook())
 			}
 			return nil
 		})
-		p.goTo("/ui/" + name)
-		shown, _ := p.agrees()
-		if shown.GetName() != name || len(shown.GetOutlook().GetChanges()) == 0 {
-			p.t.Errorf("%s: nothing comes by %v", name, shown.GetOutlook())
-		}
 		if !foresees(p.t, shown) {
 			p.t.Errorf("%s: the engine can't be asked about %v", name, shown)
 		}
