@@ -78,7 +78,7 @@ func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 		// Keep the note that there are more, wherever it was.
 		violations, atLeast = append(violations[:i], violations[i+1:]...), "at least "
 	}
-	message := "invalid request: " + Clip(violations[0].String())
+	message := invalidRequest + Clip(violations[0].String())
 	if more := len(violations) - 1; more > 0 {
 		message += fmt.Sprintf(" (and %s%d more)", atLeast, more)
 	}
@@ -92,6 +92,39 @@ func InvalidWithin(violations []validation.Violation, maxBytes int) error {
 	}
 	return withDetails(status.New(codes.InvalidArgument, message), bad,
 		errorInfo(setpointv1.ErrorReason_ERROR_REASON_INVALID_REQUEST))
+}
+
+// invalidRequest begins the message of Invalid.
+const invalidRequest = "invalid request: "
+
+// Within returns an error of Invalid with the paths as they are in one field of the request, for a caller who sent that
+// field alone. Other errors, and paths outside of the field, stay as they are.
+func Within(err error, field string) error {
+	s, ok := status.FromError(err)
+	if field == "" || !ok || s.Code() != codes.InvalidArgument {
+		return err
+	}
+	within := func(path string) string {
+		if path == field {
+			return ""
+		}
+		return strings.TrimPrefix(path, field+".")
+	}
+	text, details := s.Message(), []protoadapt.MessageV1{}
+	for _, detail := range s.Details() {
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
+			for _, v := range bad.GetFieldViolations() {
+				v.Field = within(v.GetField())
+			}
+			if path, problem, ok := strings.Cut(strings.TrimPrefix(text, invalidRequest), ": "); ok {
+				text = invalidRequest + validation.Violation{Field: within(path), Description: problem}.String()
+			}
+		}
+		if message, ok := detail.(protoadapt.MessageV1); ok {
+			details = append(details, message)
+		}
+	}
+	return withDetails(status.New(s.Code(), text), details...)
 }
 
 // Clip shortens a text to the limit of error texts, between characters.

@@ -134,7 +134,7 @@ func (g *Gateway) authorization(r *http.Request, contract integration.Contract) 
 }
 
 // answerError sends an error as a google.rpc.Status. For an invalid body it lists all
-// violations.
+// violations, by their paths in the body.
 func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
 	var invalidJSON *restjson.Error
 	switch decodeErr := restjson.DecodeError(r); {
@@ -146,6 +146,9 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		err = apierror.InvalidWithin(violations, apierror.MaxBodyDetails)
 	case decodeErr != nil:
 		err = ofBody(decodeErr)
+	default:
+		method, _ := runtime.RPCMethod(ctx)
+		err = apierror.Within(err, bodies()[method])
 	}
 	if field, problem, ok := badParameter(err); ok {
 		err = apierror.InvalidField(field, problem)

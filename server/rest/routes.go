@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"google.golang.org/genproto/googleapis/api/annotations"
 	"google.golang.org/protobuf/proto"
@@ -38,7 +39,9 @@ type route struct {
 	// parameters are the names of what URLs may have beside the path. Those of integrations are
 	// ignored.
 	parameters []string
-	maxBody    int64
+	// body is the field of the request that is the body, as JSON has it; "" if that is the request itself, or none.
+	body    string
+	maxBody int64
 	// contract is that of an integration, nil for others.
 	contract integration.Contract
 }
@@ -69,6 +72,15 @@ func routesOf(maxBody int64) (routes []route) {
 	return routes
 }
 
+// bodies returns the field that is the body, by the method of gRPC.
+var bodies = sync.OnceValue(func() map[string]string {
+	fields := make(map[string]string)
+	for _, r := range routesOf(0) {
+		fields[r.rpc] = r.body
+	}
+	return fields
+})
+
 // variables matches the variables of a template of google.api.http, as in {name=a/*}.
 var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
 
@@ -83,6 +95,9 @@ func routeOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (
 	r.template = variables.ReplaceAllString(template, "$1")
 	r.rpc = "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
 	r.parameters = parametersOf(method.Input(), template, rule.GetBody())
+	if field := method.Input().Fields().ByName(protoreflect.Name(rule.GetBody())); field != nil {
+		r.body = field.JSONName()
+	}
 	switch answer := method.Output().Fields(); {
 	case method.IsStreamingServer():
 		r.kind = streamed

@@ -325,3 +325,29 @@ func TestDocumentationIsServed(t *testing.T) {
 		}
 	}
 }
+
+// Whatever finds it, the JSON or the rules, a problem of the body is named by its path in the body. Over gRPC it is the
+// path in the request.
+func TestProblemsAreNamedByTheirPathsInTheBody(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	calls := map[string]struct{ body, field, start string }{
+		http.MethodPost + " /v1/clusters/demo/overrides?overrideId=a": {`{"pin":-1,"reason":"r","expireTime":"2100-01-01T00:00:00Z"}`, "pin", "invalid request: pin: must be"},
+		http.MethodPost + " /v1/clusters/demo/overrides?overrideId=b": {`{"reason":"r","expireTime":"2026-01-01T01:00:00Z"}`, "", "invalid request: Required value: must have at least one of hold"},
+		http.MethodPost + " /v1/clusters/demo/overrides?overrideId=c": {`{"pin":true}`, "pin", "invalid request: pin: must be"},
+		http.MethodPost + " /v1/clusters/demo/overrides?overrideId=d": {`{"override":{"pin":1}}`, "override", "invalid request: override: unknown field"},
+		http.MethodPut + " /v1/" + servertest.Web + "/spec":           {`{"spec":{"maxReplicas":0}}`, "spec.maxReplicas", "invalid request: spec.maxReplicas: Required value"},
+		http.MethodPut + " /v1/" + servertest.Polled + "/spec":        {`{"spec":{"maxReplicas":true}}`, "spec.maxReplicas", "invalid request: spec.maxReplicas: must be"},
+		http.MethodPost + " /v1/" + servertest.Web + ":reportScale":   {`{"outcome":"APPLIED"}`, "recommendationId", "invalid request: recommendationId: "},
+	}
+	for call, want := range calls {
+		method, path, _ := strings.Cut(call, " ")
+		a := s.Ask(t, method, path, want.body)
+		a.Expect(t, http.StatusBadRequest)
+		got := a.Problem(t)
+		servertest.WantProblem(t, got, codes.InvalidArgument, "INVALID_REQUEST")
+		if !slices.Contains(got.Fields, want.field) || !strings.HasPrefix(got.Message, want.start) {
+			t.Errorf("%s %s: %q of %q, want %q of %q", call, want.body, got.Message, got.Fields, want.start, want.field)
+		}
+	}
+}
