@@ -69,7 +69,7 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 	s := servertest.Start(t, func(su *servertest.Setup) {
 		su.Engine, su.Log = engine, engine
 		// All targets are kept, whatever room that takes.
-		su.Options.Truth.Bytes, su.Options.Truth.Total, su.Options.Truth.Buffer = 1<<20, 0, 1<<30
+		su.Options.Recordings.Bytes, su.Options.Recordings.Total, su.Options.Recordings.Buffer = 1<<20, 0, 1<<30
 	})
 	asks := &keeping{NewServer(s.Conn), map[string]int{}}
 	targets := 0
@@ -155,7 +155,7 @@ func kept(t *testing.T, n int) (*memory.Store, []*servertest.Service) {
 	for range n {
 		all = append(all, servertest.Start(t, func(su *servertest.Setup) {
 			su.Engine, su.Log = engine, engine
-			su.Options.Truth.Bytes = 150_000
+			su.Options.Recordings.Bytes = 150_000
 		}))
 	}
 	return engine, all
@@ -208,7 +208,7 @@ func TestTwoInstancesKeepOneRecording(t *testing.T) {
 	s[1].StopAndWait(t)
 	third := servertest.Start(t, func(su *servertest.Setup) {
 		su.Engine, su.Log = engine, engine
-		su.Options.Truth.Bytes = 150_000
+		su.Options.Recordings.Bytes = 150_000
 	})
 	turn(third, 5)
 	third.StopAndWait(t)

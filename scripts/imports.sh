@@ -43,9 +43,9 @@ mapfile -t service < <(go list ./server/... | grep -v /servertest$)
 forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" "${service[@]}"
 forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
 # A decision knows neither a caller nor a price: package requests does.
-found=$(go list -f '{{join .Imports "\n"}}' ./server/decision | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|requests|services|waits|wire)(/|$)" || true)
+found=$(go list -f '{{join .Imports "\n"}}' ./server/decision ./server/recordings | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|requests|services|waits|wire)(/|$)" || true)
 if [ -n "$found" ]; then
-  printf 'server/decision must not import:\n%s\n' "$found"
+  printf 'server/decision and server/recordings must not import:\n%s\n' "$found"
   status=1
 fi
 # The loop of every platform's agent knows no platform; of Kubernetes it takes the quantity

@@ -16,6 +16,7 @@ if [ ${#targets[@]} -eq 0 ]; then
     './server/record'
     './store/redis'
     './server/decision'
+    './server/recordings'
     './server/requests'
     './server/access:^(rights|caller)\.go$'
     './server/decisionlog'

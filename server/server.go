@@ -41,6 +41,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/operations"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/rest"
 	"github.com/setpoint-dev/setpoint/server/services"
@@ -134,8 +135,8 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	fed, _ := log.(store.Feed)
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
-	t.Truth = decision.NewTruth(options.Truth, engine, func(chunks store.Log) *decisionlog.Log { return decisionlog.New(chunks, nil, s.log, 0) })
-	if err := s.register(t.Truth.Collectors()...); err != nil {
+	t.Recordings = recordings.New(options.Recordings, engine, func(chunks store.Log) *decisionlog.Log { return decisionlog.New(chunks, nil, s.log, 0) })
+	if err := s.register(t.Recordings.Collectors()...); err != nil {
 		return nil, err
 	}
 	if t.Forecasts, err = decision.NewForecasts(t, engine); err != nil {
@@ -219,7 +220,7 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	reflection.Register(s.registrar(admission.MostExemptBytes))
 	if err := s.newREST(gateway); err != nil {
 		s.recorder.Close()
-		t.Truth.Close()
+		t.Recordings.Close()
 		t.Forecasts.Close()
 		return nil, err
 	}
@@ -359,7 +360,7 @@ func (s *Server) stop() {
 	s.workers.Close()
 	s.targets.Finish()
 	s.recorder.Close()
-	s.targets.Truth.Close()
+	s.targets.Recordings.Close()
 	s.targets.Forecasts.Close()
 	if s.hub != nil {
 		s.hub.Close()

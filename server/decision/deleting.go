@@ -7,6 +7,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -92,7 +93,7 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	if err := t.Forecasts.Delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
-	if err := t.deleteTruth(ctx, key); err != nil {
+	if err := t.deleteRecording(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	if !existed {
@@ -105,14 +106,14 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	return nil
 }
 
-// deleteTruth deletes what is kept of a target: also where this instance keeps nothing, which others may do, or have done.
-func (t *Targets) deleteTruth(ctx context.Context, key store.Key) error {
-	if t.Truth != nil {
-		return t.Truth.delete(ctx, key)
+// deleteRecording deletes what is kept of a target: also where this instance keeps nothing, which others may do, or have done.
+func (t *Targets) deleteRecording(ctx context.Context, key store.Key) error {
+	if t.Recordings != nil {
+		return t.Recordings.Delete(ctx, key)
 	}
 	if t.chunks == nil {
 		return nil
 	}
-	_, err := t.chunks.Chunks(truthChunks, t.Options.Truth.Age).Delete(ctx, key)
+	_, err := recordings.Written(t.chunks, &t.Options.Recordings).Delete(ctx, key)
 	return err
 }

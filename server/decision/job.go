@@ -14,9 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/tracing"
-	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -36,10 +36,8 @@ type Job struct {
 	overrides []stages.Override
 	// overridesAt is the instant by which they are in force.
 	overridesAt time.Time
-	// sums are those of the decision, if it has summed up for Truth; else nil.
-	sums *recommender.Sums
-	// asked is what Truth keeps of the record before.
-	asked asked
+	// asked is what Recordings keeps of the record before.
+	asked recordings.Asked
 	// beside are the shadows that decided, nil: none did.
 	beside *shadows.Set
 	// shadows are those of the stored spec, for a target without a record.
@@ -63,9 +61,7 @@ type room struct {
 	// known is the record that was decided on last, and next the one after that.
 	known, next record.Record
 	decision    reusedDecisions
-	truth       truth.Step
-	// sums are free ones for jobs that are kept: a batch decides many before it keeps the first.
-	sums []*recommender.Sums
+	recordings  recordings.Memory
 	// value is the encoded history to store; engines copy it.
 	value []byte
 }
@@ -73,34 +69,12 @@ type room struct {
 // mostRoomForValue limits the values that a room keeps, in bytes.
 const mostRoomForValue = 4 << 10
 
-// mostSumsKept limits the metrics of the sums that a room keeps.
-const mostSumsKept = 16
-
-// takeSums returns free sums, which giveSums takes back.
-func (r *room) takeSums() *recommender.Sums {
-	n := len(r.sums) - 1
-	if n < 0 {
-		return new(recommender.Sums)
-	}
-	taken := r.sums[n]
-	r.sums = r.sums[:n]
-	return taken
-}
-
-func (r *room) giveSums(s *recommender.Sums) {
-	if cap(s.Metrics) <= mostSumsKept {
-		clear(s.Metrics) // keep no references to the input
-		r.sums = append(r.sums, s)
-	}
-}
-
 // empty keeps only the memory.
 func (r *room) empty() {
 	r.record.Empty()
 	r.known, r.next = record.Record{}, record.Record{}
 	r.decision.Clear()
-	clear(r.truth.Metrics[:cap(r.truth.Metrics)])
-	r.truth = truth.Step{Metrics: r.truth.Metrics[:0]}
+	r.recordings.Empty()
 }
 
 // Reset empties the job for another request, and keeps its memory: nothing of the decision may be
@@ -230,9 +204,12 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 		beside = j.openShadows(*known)
 		basis = &beside.Basis
 	}
-	j.asked = asked{keeps: j.keepsTruth()}
+	t.Recordings.Begin(&j.asked, &j.Key, j.Input, j.DryRun)
 	staged := j.evaluate(basis, &next.History)
-	j.noteTruth(basis, beside != nil && beside.Moved)
+	if t.Recordings != nil {
+		call := j.toRecord()
+		t.Recordings.Note(&j.asked, &call, basis, beside != nil && beside.Moved)
+	}
 	known.NextIn(next, j.Owner)
 	next.Stages, next.Adjusted = staged, j.Decision.Adjusted
 	next.Spec = j.specAfter(known)
@@ -325,8 +302,18 @@ func (j *Job) recorded() {
 	if j.beside != nil {
 		j.targets.Metrics.shadows.count(j.beside)
 	}
-	j.keepTruth()
+	if r := j.targets.Recordings; r != nil {
+		call := j.toRecord()
+		r.Keep(&j.asked, &call, &j.room.recordings)
+	}
 	j.closeBucket()
+}
+
+// toRecord is what Recordings has to know of the job.
+func (j *Job) toRecord() recordings.Call {
+	return recordings.Call{
+		Key: &j.Key, Input: j.Input, Spec: j.Spec, SpecHash: j.SpecHash, Now: j.Now, Past: j.Around.Past, Most: j.Bounds.Bytes(), Decision: &j.Decision,
+	}
 }
 
 // unplaced ends the reservation of space for a new target.
@@ -436,13 +423,7 @@ func (j *Job) recommend(known *record.Record, next *recommender.History) (staged
 	}
 	// Otherwise what stages left behind goes.
 	if j.Around.Empty() && len(j.overrides) == 0 && known.Adjusted == nil && len(known.Stages) == 0 {
-		if j.asked.keeps {
-			if j.sums == nil { // not those of an attempt that was in vain
-				j.sums = j.room.takeSums()
-			}
-			j.sums.ResetFor(j.Input)
-			j.Input.Summed = j.sums
-		}
+		j.Input.Summed = j.asked.SumsOf(j.Input, &j.room.recordings)
 		j.Decision, *next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		j.Input.Summed = nil
 		return nil

@@ -6,6 +6,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
@@ -44,8 +45,8 @@ type Options struct {
 	CacheBytes int
 	// TargetMetrics is how many targets get their own metrics. 0: none.
 	TargetMetrics int
-	// Truth says how much is kept of what targets are asked.
-	Truth TruthOptions
+	// Recordings says how much is kept of what targets are asked.
+	Recordings recordings.Options
 	// Tracing sends traces of calls; nil: none. Its owner closes it.
 	Tracing *tracing.Tracing
 	// Clock tells the time; nil means time.Now.
@@ -65,7 +66,7 @@ func DefaultOptions() Options {
 		ClusterBytes:    16 << 30,
 		MaxClockSkew:    30 * time.Second,
 		RequestTimeout:  10 * time.Second,
-		Truth:           TruthOptions{Age: DefaultTruthAge, Total: DefaultTruthTotal, Buffer: DefaultTruthBuffer},
+		Recordings:      recordings.Options{Age: recordings.DefaultAge, Total: recordings.DefaultTotal, Buffer: recordings.DefaultBuffer},
 	}
 }
 

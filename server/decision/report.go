@@ -132,7 +132,7 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 func (r *report) settledAs(after *record.Record, entries ...decisionlog.Entry) {
 	r.Decisions.Append(r.key, entries...)
 	if r.decided != 0 {
-		r.Truth.report(&r.key, r.decided, r.outcome == recommender.Failed, r.request.GetMessage())
+		r.Recordings.Report(&r.key, r.decided, r.outcome == recommender.Failed, r.request.GetMessage())
 	}
 	if shown := r.Metrics.Targets; shown != nil && r.outcome == recommender.Failed {
 		shown.Failed(r.key, after)

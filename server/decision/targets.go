@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/forecasts"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -71,8 +72,8 @@ type Targets struct {
 	Decisions *decisionlog.Log
 	// Forecasts keep the past of targets with a forecast; nil: the store can't.
 	Forecasts *forecasts.Rings
-	// Truth keeps what targets are asked; nil: nothing does.
-	Truth *Truth
+	// Recordings keeps what targets are asked; nil: nothing does.
+	Recordings *recordings.Recordings
 	// life ends when a stop waits no longer.
 	life context.Context
 }

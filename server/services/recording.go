@@ -10,6 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -24,9 +25,9 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
-	if s.targets.Truth == nil {
+	if s.targets.Recordings == nil {
 		why := "its store can't"
-		if s.targets.Options.Truth.Bytes == 0 {
+		if s.targets.Options.Recordings.Bytes == 0 {
 			why = "--recording-bytes is 0"
 		}
 		return nil, status.Error(codes.Unimplemented, "this server keeps nothing of what targets are asked: "+why)
@@ -39,7 +40,7 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	if _, err := s.targets.Record(ctx, req.GetName()); err != nil {
 		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
-	since := s.targets.Options.Clock().Add(-s.targets.Truth.Age()).UnixNano()
+	since := s.targets.Options.Clock().Add(-s.targets.Options.Recordings.Age).UnixNano()
 	if start := req.GetStartTime(); start.IsValid() && start.AsTime().After(time.Unix(0, since)) {
 		since = start.AsTime().UnixNano()
 	}
@@ -47,7 +48,7 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	if n := int(req.GetPageSize()); n > 0 {
 		size = min(n, mostRecordingPage)
 	}
-	chunks, next, err := s.targets.Truth.Read(ctx, req.GetName(), position, since, size)
+	chunks, next, err := s.targets.Recordings.Read(ctx, decision.ParseTarget(req.GetName()), position, since, size)
 	if errors.Is(err, store.ErrInvalidPosition) {
 		return nil, badPageToken()
 	}

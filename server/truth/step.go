@@ -46,7 +46,7 @@ type Step struct {
 }
 
 // How often a target is recorded: once in Pace, in nanoseconds, less than a second since callers are not exact; and Burst
-// times at once. One that is asked more often pauses, see decision.Truth.
+// times at once. One that is asked more often pauses, see package recordings.
 const (
 	Pace  = int64(900 * time.Millisecond)
 	Burst = 120

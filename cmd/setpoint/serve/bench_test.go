@@ -18,7 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -189,8 +189,8 @@ func BenchmarkRecordingOnRedis(b *testing.B) {
 		requests[i] = encode(b, tenPods(webTarget(i), now))
 	}
 	var rounds [2]func(n int) (rate, cpu float64)
-	for i, bytes := range []int{0, decision.DayOfTruth} {
-		conn := encodedClient(b, serveOnRedis(b, r.URL(), func(s *settings) { s.Log.Level, s.Server.Truth.Bytes, s.ShedLoad = "warn", bytes, false }).address)
+	for i, bytes := range []int{0, recordings.DayBytes} {
+		conn := encodedClient(b, serveOnRedis(b, r.URL(), func(s *settings) { s.Log.Level, s.Server.Recordings.Bytes, s.ShedLoad = "warn", bytes, false }).address)
 		rounds[i] = func(n int) (rate, cpu float64) {
 			from := processorTime() + redisTime(b, r)
 			rate = callAll(b, benchCallers, n, func(i int) error {

@@ -12,7 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
-	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -78,7 +78,7 @@ func defaultSettings() settings {
 	s.Server.AllowedHosts = []string{} // not nil: so it is after an empty list of a file
 	s.Server.Recommend.HistoryLimit = recommender.DefaultHistoryLimit
 	s.Server.CacheBytes = 64 << 20
-	s.Server.Truth.Bytes = decision.DayOfTruth
+	s.Server.Recordings.Bytes = recordings.DayBytes
 	s.Server.TargetMetrics = telemetry.DefaultMaxTargets
 	s.Server.Version = cli.Version()
 	return s
@@ -124,10 +124,10 @@ func (s *settings) list() config.List {
 			config.Int(&s.Kept.LogLength, "decision-log-length", "unchanged decisions kept per target, as ListDecisions shows them; 0 keeps no decisions at all", config.NotNegative),
 			config.Int(&s.Kept.KeptLength, "decision-log-changes", "decisions kept per target beside these: changes, failures, and one in each hour; 0 keeps them among the others", config.NotNegative),
 			config.Int(&o.LoggedRepeats, "decision-log-repeats", "unchanged decisions logged per second; above this rate only changes are logged", config.NotNegative),
-			config.Int(&o.Truth.Bytes, "recording-bytes", fmt.Sprintf("bytes kept of what each target was asked, to make its decisions again (setpoint targets export); the default suffices for a day at 15 s; at least %d; 0 keeps nothing", decision.LeastTruthBytes), checkRecordingBytes),
-			config.Duration(&o.Truth.Age, "recording-age", "how long that is kept", config.Positive),
-			config.Int(&o.Truth.Total, "recording-total-bytes", "bytes kept of all targets together, each counted with --recording-bytes; of more targets than fit, always the same ones of each cluster are kept; 0: as much as --max-bytes-per-cluster allows", config.NotNegative),
-			config.Int(&o.Truth.Buffer, "recording-buffer-bytes", "memory for what is not yet written of it, some 700 bytes a target; of targets beyond it nothing is kept", config.NotNegative),
+			config.Int(&o.Recordings.Bytes, "recording-bytes", fmt.Sprintf("bytes kept of what each target was asked, to make its decisions again (setpoint targets export); the default suffices for a day at 15 s; at least %d; 0 keeps nothing", recordings.LeastBytes), checkRecordingBytes),
+			config.Duration(&o.Recordings.Age, "recording-age", "how long that is kept", config.Positive),
+			config.Int(&o.Recordings.Total, "recording-total-bytes", "bytes kept of all targets together, each counted with --recording-bytes; of more targets than fit, always the same ones of each cluster are kept; 0: as much as --max-bytes-per-cluster allows", config.NotNegative),
+			config.Int(&o.Recordings.Buffer, "recording-buffer-bytes", "memory for what is not yet written of it, some 700 bytes a target; of targets beyond it nothing is kept", config.NotNegative),
 			config.Int(&s.Kept.FeedLength, "watch-buffer", "decisions kept for watchers (WatchDecisions), over all targets; 0 disables watching", config.NotNegative),
 		}},
 		{Title: "Redis", Settings: append(s.Redis.list(),
@@ -240,8 +240,8 @@ func (s *settings) options() server.Options {
 
 // checkRecordingBytes refuses so few bytes that nothing of use would be kept.
 func checkRecordingBytes(n int) error {
-	if n != 0 && n < decision.LeastTruthBytes {
-		return fmt.Errorf("must be 0, or at least %d", decision.LeastTruthBytes)
+	if n != 0 && n < recordings.LeastBytes {
+		return fmt.Errorf("must be 0, or at least %d", recordings.LeastBytes)
 	}
 	return nil
 }

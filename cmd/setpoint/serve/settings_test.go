@@ -31,8 +31,8 @@ func TestDefaultSettingsAreTheServersDefaults(t *testing.T) {
 	}
 	want.Recommend.Profile, want.Recommend.HistoryLimit = got.Recommend.Profile, got.Recommend.HistoryLimit
 	want.Version, want.Page, want.AllowedHosts = got.Version, got.Page, got.AllowedHosts
-	want.HistoryTTL = got.HistoryTTL   // the store's, which an embedded server's is not
-	want.Truth.Bytes = got.Truth.Bytes // an embedded server keeps nothing by itself
+	want.HistoryTTL = got.HistoryTTL             // the store's, which an embedded server's is not
+	want.Recordings.Bytes = got.Recordings.Bytes // an embedded server keeps nothing by itself
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

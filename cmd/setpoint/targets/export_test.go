@@ -18,7 +18,7 @@ import (
 func startRecording(t *testing.T) (address string, conn *grpc.ClientConn) {
 	t.Helper()
 	options := server.DefaultOptions()
-	options.Truth.Bytes = 1 << 20
+	options.Recordings.Bytes = 1 << 20
 	address = clitest.StartServerWith(t, options)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -126,7 +126,7 @@ func TestAnEmptyConditionPromotesNothing(t *testing.T) {
 func TestAnExportWithoutRecordingSaysWhy(t *testing.T) {
 	t.Parallel()
 	options := server.DefaultOptions()
-	options.Truth.Bytes = 0
+	options.Recordings.Bytes = 0
 	const target = "clusters/c/namespaces/n/targets/web"
 	got := run(t, "", "targets", "export", "--server", clitest.StartServerWith(t, options), target)
 	if !strings.Contains(got.Stderr, "--recording-bytes is 0") || strings.Contains(got.Stderr, "store") {

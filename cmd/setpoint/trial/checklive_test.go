@@ -31,7 +31,7 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 	t.Parallel()
 	options := server.DefaultOptions()
 	options.AllowEvaluationTime, options.Limits.Shedding.Off, options.RequestTimeout = true, true, 5*time.Minute
-	options.Truth.Bytes, options.Truth.Total, options.Truth.Buffer = 1<<20, 0, 1<<30
+	options.Recordings.Bytes, options.Recordings.Total, options.Recordings.Buffer = 1<<20, 0, 1<<30
 	address := clitest.StartServerWith(t, options)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {

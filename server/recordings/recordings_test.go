@@ -1,4 +1,4 @@
-package decision
+package recordings
 
 import (
 	"context"
@@ -15,31 +15,28 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
-	"github.com/setpoint-dev/setpoint/server/shares"
-	truths "github.com/setpoint-dev/setpoint/server/truth"
+	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-func newTruth(o TruthOptions, engine store.Store) *Truth {
-	return NewTruth(o, engine, func(log store.Log) *decisionlog.Log { return decisionlog.New(log, nil, zap.NewNop(), 0) })
+func newRecordings(o Options, engine store.Store) *Recordings {
+	return New(o, engine, func(log store.Log) *decisionlog.Log { return decisionlog.New(log, nil, zap.NewNop(), 0) })
 }
 
 // keep keeps a decision of a target at an instant.
-func keep(t *Truth, key store.Key, at time.Time, changes ...func(*Job)) {
-	j := &Job{
-		Request: Request{Key: key, Now: at, SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
-		Outcome: Outcome{Decision: recommender.Decision{At: at}}, targets: &Targets{Truth: t}, room: new(room),
-	}
+func keep(r *Recordings, key store.Key, at time.Time, changes ...func(*Call)) {
+	c := &Call{Key: &key, Now: at, SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}, Decision: &recommender.Decision{At: at}}
 	for _, change := range changes {
-		change(j)
+		change(c)
 	}
-	j.asked = asked{keeps: j.keepsTruth()}
-	j.noteTruth(&record.Record{}, false)
-	j.keepTruth()
+	var a Asked
+	var m Memory
+	r.Begin(&a, c.Key, c.Input, false)
+	r.Note(&a, c, &record.Record{}, false)
+	r.Keep(&a, c, &m)
 }
 
 func keyed(cluster string, i int) store.Key {
@@ -47,7 +44,7 @@ func keyed(cluster string, i int) store.Key {
 }
 
 // written is how many entries a target has in the store.
-func written(tb testing.TB, t *Truth, key store.Key) int {
+func written(tb testing.TB, t *Recordings, key store.Key) int {
 	tb.Helper()
 	values, _, err := t.chunks.ReadLog(tb.Context(), key, "", 1000)
 	if err != nil {
@@ -56,76 +53,24 @@ func written(tb testing.TB, t *Truth, key store.Key) int {
 	return len(values)
 }
 
-// TestABatchKeepsTheSumsOfEachTarget decides targets that differ in what their pods use together, and some of them twice:
-// each has what it was asked.
-func TestABatchKeepsTheSumsOfEachTarget(t *testing.T) {
-	const targetsOfBatch, steps = 5, 2
-	options := DefaultOptions()
-	options.Clock, options.Log = time.Now, zap.NewNop()
-	engine := memory.New(memory.Options{})
-	targets := New(engine, &options, func(bool) {}, t.Context())
-	targets.Decisions = decisionlog.New(nil, nil, options.Log, 0)
-	defer targets.Decisions.Close()
-	targets.Shares = shares.New(engine, options.Shares(), nil)
-	targets.Truth = newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, engine)
-	defer targets.Truth.Close()
-	now := time.Now()
-	usage := func(i, step int) int64 { return int64(100*(i+1) + step) }
-	batch := &Batch{}
-	for step := range steps {
-		for i := range targetsOfBatch {
-			utilization := int32(60)
-			in := &recommender.Input{Namespace: "n", Options: recommender.DefaultOptions(), Scale: recommender.Scale{SpecReplicas: 1, StatusReplicas: 1}}
-			in.Spec = recommender.Spec{MinReplicas: 1, MaxReplicas: 20, Metrics: []recommender.MetricSpec{{
-				Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization},
-			}}}
-			in.Pods = []recommender.Pod{{
-				Name: "p", Phase: recommender.PhaseRunning, Ready: recommender.ReadyTrue, StartTime: now.Add(-time.Hour), ReadyTransition: now.Add(-time.Hour),
-				Containers: []recommender.Container{{Name: "web", Requests: []recommender.ResourceRequest{{Resource: "cpu", Quantity: quantity.FromMilli(500)}}}},
-			}}
-			in.PodMetrics = []recommender.PodMetrics{{
-				Pod: "p", Timestamp: now, Window: 30 * time.Second,
-				Containers: []recommender.ContainerMetrics{{Name: "web", Usage: []recommender.ResourceUsage{{Resource: "cpu", Milli: usage(i, step)}}}},
-			}}
-			batch.Jobs = append(batch.Jobs, &Job{Request: Request{Key: keyed("c", i), Now: now.Add(time.Duration(step) * time.Second), SpecHash: 1, Input: in}})
-		}
-	}
-	targets.RecommendAll(t.Context(), batch)
-	for i := range targetsOfBatch {
-		chunks, _, err := targets.Truth.Read(t.Context(), keyed("c", i).String(), "", 0, 10)
-		if err != nil || len(chunks) != 1 {
-			t.Fatalf("target %d: %d chunks, %v", i, len(chunks), err)
-		}
-		kept, _, err := truths.Open(chunks[0])
-		if err != nil || len(kept) != steps {
-			t.Fatalf("target %d: %d decisions, %v", i, len(kept), err)
-		}
-		for step := range kept {
-			if got, want := kept[step].Metrics[0].Sums.Ready.Usage, usage(i, step); got != want {
-				t.Errorf("target %d, decision %d: its pods used %d, kept is %d", i, step, want, got)
-			}
-		}
-	}
-}
-
 // TestABufferIsBoundedAndShared floods an instance with targets of one cluster: its memory is bounded, and another
 // cluster's targets are kept.
 func TestABufferIsBoundedAndShared(t *testing.T) {
-	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 4 << 20}, memory.New(memory.Options{}))
-	defer truth.Close()
+	recorded := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Buffer: 4 << 20}, memory.New(memory.Options{}))
+	defer recorded.Close()
 	now := time.Now()
 	const flood = 20_000
 	for i := range flood {
-		keep(truth, keyed("flood", i), now)
+		keep(recorded, keyed("flood", i), now)
 	}
-	if used := truth.used.Load(); used > 4<<20 || used < 1<<20 {
+	if used := recorded.used.Load(); used > 4<<20 || used < 1<<20 {
 		t.Errorf("%d bytes are used", used)
 	}
 	missing := 0
 	for i := range 500 {
 		key := keyed("other", i)
-		keep(truth, key, now)
-		if chunks, _, err := truth.Read(t.Context(), key.String(), "", 0, 10); err != nil || len(chunks) != 1 {
+		keep(recorded, key, now)
+		if chunks, _, err := recorded.Read(t.Context(), key, "", 0, 10); err != nil || len(chunks) != 1 {
 			missing++
 		}
 	}
@@ -137,26 +82,26 @@ func TestABufferIsBoundedAndShared(t *testing.T) {
 // TestChunksEndByThemselves holds when chunks are written, and that what is idle takes no memory.
 func TestChunksEndByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: 24 * time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+		recorded := newRecordings(Options{Bytes: DayBytes, Age: 24 * time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
 		key := keyed("c", 1)
-		keep(truth, key, time.Now())
-		if n := written(t, truth, key); n != 0 {
+		keep(recorded, key, time.Now())
+		if n := written(t, recorded, key); n != 0 {
 			t.Errorf("%d chunks at once", n)
 		}
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		if n := written(t, truth, key); n == 0 {
+		if n := written(t, recorded, key); n == 0 {
 			t.Error("no chunk after ten minutes")
 		}
 		time.Sleep(11 * time.Minute)
 		synctest.Wait()
-		if used := truth.used.Load(); used != 0 {
+		if used := recorded.used.Load(); used != 0 {
 			t.Errorf("an idle target takes %d bytes", used)
 		}
-		n := written(t, truth, key)
-		keep(truth, key, time.Now())
-		truth.Close()
-		if written(t, truth, key) <= n {
+		n := written(t, recorded, key)
+		keep(recorded, key, time.Now())
+		recorded.Close()
+		if written(t, recorded, key) <= n {
 			t.Error("a stop loses what is not yet written")
 		}
 	})
@@ -164,21 +109,15 @@ func TestChunksEndByThemselves(t *testing.T) {
 
 // TestATargetIsBounded keeps many decisions of one target with texts that differ: what the store has is bounded.
 func TestATargetIsBounded(t *testing.T) {
-	const most = LeastTruthBytes
+	const most = LeastBytes
 	engine := memory.New(memory.Options{})
-	truth := newTruth(TruthOptions{Bytes: most, Age: time.Hour, Buffer: 1 << 20}, engine)
+	recorded := newRecordings(Options{Bytes: most, Age: time.Hour, Buffer: 1 << 20}, engine)
 	key, now := keyed("c", 1), time.Now()
 	for i := range 5000 {
-		j := &Job{
-			Request: Request{Key: key, Now: now.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
-			Outcome: Outcome{Decision: recommender.Decision{At: now.Add(time.Duration(i) * time.Second), Error: fmt.Sprintf("%x", i*i*i*7919)}}, targets: &Targets{Truth: truth}, room: new(room),
-		}
-		j.asked = asked{keeps: j.keepsTruth()}
-		j.noteTruth(&record.Record{}, false)
-		j.keepTruth()
+		keep(recorded, key, now.Add(time.Duration(i)*time.Second), func(c *Call) { c.Decision.Error = fmt.Sprintf("%x", i*i*i*7919) })
 	}
-	truth.Close()
-	values, _, err := truth.chunks.ReadLog(t.Context(), key, "", 1000)
+	recorded.Close()
+	values, _, err := recorded.chunks.ReadLog(t.Context(), key, "", 1000)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -192,7 +131,7 @@ func TestATargetIsBounded(t *testing.T) {
 }
 
 // roomOf starts what has room for that many targets of a store, with targets of clusters.
-func roomOf(tb testing.TB, room int, targets map[string]int) *Truth {
+func roomOf(tb testing.TB, room int, targets map[string]int) *Recordings {
 	tb.Helper()
 	engine := memory.New(memory.Options{})
 	var swaps []store.Swap
@@ -204,7 +143,7 @@ func roomOf(tb testing.TB, room int, targets map[string]int) *Truth {
 	if _, err := engine.CompareAndSwapBatch(tb.Context(), swaps); err != nil {
 		tb.Fatal(err)
 	}
-	t := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Total: room * DayOfTruth, Buffer: 1 << 30}, engine)
+	t := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Total: room * DayBytes, Buffer: 1 << 30}, engine)
 	tb.Cleanup(t.Close)
 	return t
 }
@@ -224,27 +163,27 @@ func TestTheRoomOfAllIsDivided(t *testing.T) {
 		{"what a small one does not need the others have", 894, map[string]int{"a": 3000, "b": 1}, map[string]int{"a": 893, "b": 1}, nil},
 		{"equal ones", 1000, map[string]int{"a": 2000, "b": 2000}, map[string]int{"a": 500, "b": 500}, nil},
 		{"no room of all", unlimited, map[string]int{"a": 4000}, map[string]int{"a": 4000}, nil},
-		{"a cluster's share of the store", unlimited, map[string]int{"a": 4000, "b": 4000}, map[string]int{"a": 500, "b": 4000}, map[string]int64{"a": 500 * DayOfTruth}},
-		{"the share is less than the room", 5000, map[string]int{"a": 4000}, map[string]int{"a": 500}, map[string]int64{"a": 500 * DayOfTruth}},
+		{"a cluster's share of the store", unlimited, map[string]int{"a": 4000, "b": 4000}, map[string]int{"a": 500, "b": 4000}, map[string]int64{"a": 500 * DayBytes}},
+		{"the share is less than the room", 5000, map[string]int{"a": 4000}, map[string]int{"a": 500}, map[string]int64{"a": 500 * DayBytes}},
 		{"an unknown share", 5000, map[string]int{"a": 4000}, map[string]int{"a": 4000}, map[string]int64{"a": -1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			truth, other := roomOf(t, c.room, c.targets), roomOf(t, c.room, c.targets)
+			recorded, other := roomOf(t, c.room, c.targets), roomOf(t, c.room, c.targets)
 			clusters := make(map[string]int64)
 			for cluster := range c.targets {
 				clusters[cluster] = c.shares[cluster]
 			}
-			truth.divide(clusters)
+			recorded.divide(clusters)
 			other.divide(clusters)
 			total := 0
 			for cluster, n := range c.targets {
 				kept := 0
 				for i := range n {
 					key := keyed(cluster, i)
-					if truth.room.keeps(&key) != other.room.keeps(&key) {
+					if recorded.room.keeps(&key) != other.room.keeps(&key) {
 						t.Errorf("two instances do not keep the same targets: %v", key)
 					}
-					if truth.room.keeps(&key) {
+					if recorded.room.keeps(&key) {
 						kept++
 					}
 				}
@@ -262,25 +201,25 @@ func TestTheRoomOfAllIsDivided(t *testing.T) {
 
 // TestWhatHasNoRoomIsNotKept keeps decisions of targets beyond the room, and of those again when there is room.
 func TestWhatHasNoRoomIsNotKept(t *testing.T) {
-	truth := roomOf(t, 1, map[string]int{"a": 1000})
-	truth.divide(map[string]int64{"a": 0})
+	recorded := roomOf(t, 1, map[string]int{"a": 1000})
+	recorded.divide(map[string]int64{"a": 0})
 	now := time.Now()
 	for i := range 1000 {
-		keep(truth, keyed("a", i), now)
+		keep(recorded, keyed("a", i), now)
 	}
 	tails := func() (n int) {
-		for i := range truth.shards {
-			n += len(truth.shards[i].tails)
+		for i := range recorded.shards {
+			n += len(recorded.shards[i].tails)
 		}
 		return n
 	}
-	if n := tails(); n > 10 || truth.room.least() > .01 {
-		t.Errorf("%d targets of 1000 are kept with room for one, a part of %v", n, truth.room.least())
+	if n := tails(); n > 10 || recorded.room.least() > .01 {
+		t.Errorf("%d targets of 1000 are kept with room for one, a part of %v", n, recorded.room.least())
 	}
-	truth.options.Total = 0
-	truth.divide(map[string]int64{"a": 0})
+	recorded.options.Total = 0
+	recorded.divide(map[string]int64{"a": 0})
 	for i := range 1000 {
-		keep(truth, keyed("a", i), now)
+		keep(recorded, keyed("a", i), now)
 	}
 	if n := tails(); n != 1000 {
 		t.Errorf("%d targets of 1000 are kept with room for all", n)
@@ -315,54 +254,48 @@ func TestAWriteThatFailsIsInNobodysWay(t *testing.T) {
 	for _, blocks := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			const most = 1 << 20
-			truth := newTruth(TruthOptions{Bytes: LeastTruthBytes, Age: 24 * time.Hour, Buffer: most}, &failing{memory.New(memory.Options{}), blocks})
+			recorded := newRecordings(Options{Bytes: LeastBytes, Age: 24 * time.Hour, Buffer: most}, &failing{memory.New(memory.Options{}), blocks})
 			began := time.Now()
 			for i := range 20_000 { // many chunks, in no time
-				j := &Job{
-					Request: Request{Key: keyed("c", i%4), Now: began.Add(time.Duration(i) * time.Second), SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}},
-					Outcome: Outcome{Decision: recommender.Decision{At: began.Add(time.Duration(i) * time.Second), Error: fmt.Sprint(i)}}, targets: &Targets{Truth: truth}, room: new(room),
-				}
-				j.asked = asked{keeps: j.keepsTruth()}
-				j.noteTruth(&record.Record{}, false)
-				j.keepTruth()
+				keep(recorded, keyed("c", i%4), began.Add(time.Duration(i)*time.Second), func(c *Call) { c.Decision.Error = fmt.Sprint(i) })
 			}
 			if waited := time.Since(began); waited > 0 {
 				t.Errorf("decisions waited %v", waited)
 			}
-			if used := truth.used.Load(); used > most {
+			if used := recorded.used.Load(); used > most {
 				t.Errorf("%d bytes are used", used)
 			}
 			time.Sleep(time.Hour)
-			if truth.log.Lost() == 0 {
+			if recorded.log.Lost() == 0 {
 				t.Error("nothing is lost")
 			}
-			truth.Close()
+			recorded.Close()
 		})
 	}
 }
 
 // TestADeletedTargetLeavesNoChunks deletes one whose chunks are written, and one of which some wait.
 func TestADeletedTargetLeavesNoChunks(t *testing.T) {
-	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
-	defer truth.Close()
+	recorded := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer recorded.Close()
 	now := time.Now()
 	for i := range 3 {
 		key := keyed("c", i)
-		keep(truth, key, now)
+		keep(recorded, key, now)
 		if i > 0 {
-			truth.sealDue(now.Add(time.Hour))
+			recorded.sealDue(now.Add(time.Hour))
 		}
 		if i > 1 {
-			if err := truth.log.Flush(t.Context(), key); err != nil || written(t, truth, key) == 0 {
+			if err := recorded.log.Flush(t.Context(), key); err != nil || written(t, recorded, key) == 0 {
 				t.Fatal("nothing is written", err)
 			}
 		}
-		if err := truth.delete(t.Context(), key); err != nil {
+		if err := recorded.Delete(t.Context(), key); err != nil {
 			t.Fatal(err)
 		}
-		truth.sealDue(now.Add(2 * time.Hour))
-		if err := truth.log.Flush(t.Context(), key); err != nil || written(t, truth, key) != 0 {
-			t.Errorf("%d chunks of target %d are left, %v", written(t, truth, key), i, err)
+		recorded.sealDue(now.Add(2 * time.Hour))
+		if err := recorded.log.Flush(t.Context(), key); err != nil || written(t, recorded, key) != 0 {
+			t.Errorf("%d chunks of target %d are left, %v", written(t, recorded, key), i, err)
 		}
 	}
 }
@@ -372,11 +305,11 @@ func TestADeletedTargetLeavesNoChunks(t *testing.T) {
 func TestMemoryOfRecordings(t *testing.T) {
 	const targets, chunk = 200, 735 // bytes of ten minutes, see TestBytesOfADay
 	engine := memory.New(memory.Options{})
-	chunks := engine.Chunks(truthChunks, DefaultTruthAge)
+	chunks := engine.Chunks(chunksEach, DefaultAge)
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
-	for range 2 * truthChunks {
+	for range 2 * chunksEach {
 		for i := range targets {
 			if err := chunks.AppendLog(t.Context(), []store.LogEntry{{Key: keyed("c", i), Value: make([]byte, chunk)}}); err != nil {
 				t.Fatal(err)
@@ -386,13 +319,13 @@ func TestMemoryOfRecordings(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	each := (int64(after.HeapAlloc) - int64(before.HeapAlloc)) / targets
-	t.Logf("%d bytes a target of %d that chunks have", each, truthChunks*chunk)
-	if each > DayOfTruth*6/5 || each < truthChunks*chunk {
-		t.Errorf("%d bytes a target, counted with %d", each, DayOfTruth)
+	t.Logf("%d bytes a target of %d that chunks have", each, chunksEach*chunk)
+	if each > DayBytes*6/5 || each < chunksEach*chunk {
+		t.Errorf("%d bytes a target, counted with %d", each, DayBytes)
 	}
 	const guide = "../../docs/guides/recorded-decisions.md"
 	testpages.Figure(t, guide, "without Redis # kB of the process", float64(each)/1e3, 0.1)
-	testpages.Figure(t, guide, "| # | 134217728 (default)", float64(DefaultTruthTotal/DayOfTruth), 0)
+	testpages.Figure(t, guide, "| # | 134217728 (default)", float64(DefaultTotal/DayBytes), 0)
 	runtime.KeepAlive(engine)
 }
 
@@ -401,12 +334,12 @@ func TestMemoryOfRecordings(t *testing.T) {
 func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room, asked = 100, 2000
-		truth := roomOf(t, room, map[string]int{"a": asked})
+		recorded := roomOf(t, room, map[string]int{"a": asked})
 		for range 3 {
 			for i := range asked {
-				keep(truth, keyed("a", i), time.Now())
+				keep(recorded, keyed("a", i), time.Now())
 			}
-			if n := counted(truth); n > truth.fits() {
+			if n := counted(recorded); n > recorded.fits() {
 				t.Fatalf("%d targets are kept, with room for %d", n, room)
 			}
 			time.Sleep(2 * time.Second)
@@ -415,26 +348,26 @@ func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
 		kept := 0
 		for i := range asked {
 			key := keyed("a", i)
-			s := truth.shard(&key)
+			s := recorded.shard(&key)
 			s.mu.Lock()
 			_, has := s.tails[key]
 			s.mu.Unlock()
-			if has != truth.room.keeps(&key) {
+			if has != recorded.room.keeps(&key) {
 				t.Errorf("target %d: recorded %v, but its name says %v", i, has, !has)
 			}
 			if has {
 				kept++
 			}
 		}
-		if int64(kept) != counted(truth) || kept < room*7/10 {
-			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, counted(truth), room)
+		if int64(kept) != counted(recorded) || kept < room*7/10 {
+			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, counted(recorded), room)
 		}
-		truth.Close()
+		recorded.Close()
 	})
 }
 
 // counted is how many tails are counted.
-func counted(t *Truth) int64 {
+func counted(t *Recordings) int64 {
 	t.clusters.mu.Lock()
 	defer t.clusters.mu.Unlock()
 	return t.clusters.all
@@ -445,12 +378,12 @@ func counted(t *Truth) int64 {
 func TestAClusterThatChoosesItsNamesTakesNoRoomOfOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room, victims, flood = 100, 20, 5000
-		truth := roomOf(t, room, map[string]int{"victim": victims, "flood": flood})
+		recorded := roomOf(t, room, map[string]int{"victim": victims, "flood": flood})
 		chosen := func(n int) []store.Key {
 			const spread = 2654435769
 			var keys []store.Key
 			for i := 0; len(keys) < n; i++ {
-				if key := keyed("flood", i); truthHash(&key)*spread < 1<<24 {
+				if key := keyed("flood", i); hashOf(&key)*spread < 1<<24 {
 					keys = append(keys, key)
 				}
 			}
@@ -458,21 +391,21 @@ func TestAClusterThatChoosesItsNamesTakesNoRoomOfOthers(t *testing.T) {
 		}(flood)
 		for range 4 {
 			for _, key := range chosen {
-				keep(truth, key, time.Now())
+				keep(recorded, key, time.Now())
 			}
 			for i := range victims {
-				keep(truth, keyed("victim", i), time.Now())
+				keep(recorded, keyed("victim", i), time.Now())
 			}
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
 		}
-		truth.clusters.mu.Lock()
-		of := maps.Clone(truth.clusters.of)
-		truth.clusters.mu.Unlock()
+		recorded.clusters.mu.Lock()
+		of := maps.Clone(recorded.clusters.of)
+		recorded.clusters.mu.Unlock()
 		if of["victim"] != victims || of["flood"] > withSome(room-victims) {
 			t.Errorf("kept are %v, with room for %d", of, room)
 		}
-		truth.Close()
+		recorded.Close()
 	})
 }
 
@@ -515,19 +448,19 @@ func TestTheRecordingsPace(t *testing.T) {
 // TestARecordingGoesOnAfterAnOutage decides without the store, which is not kept: the next decision has the record from which
 // a replay can begin, and the one after it has none.
 func TestARecordingGoesOnAfterAnOutage(t *testing.T) {
-	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
-	defer truth.Close()
+	recorded := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer recorded.Close()
 	key, begin := keyed("c", 1), time.Now()
-	held := func(j *Job) { j.Input.HoldDown = true }
-	keep(truth, key, begin, held) // a target of which nothing is known
-	for i, changes := range [][]func(*Job){nil, nil, {held}, nil, nil} {
-		keep(truth, key, begin.Add(time.Duration(i)*15*time.Second), changes...)
+	held := func(c *Call) { c.Input.HoldDown = true }
+	keep(recorded, key, begin, held) // a target of which nothing is known
+	for i, changes := range [][]func(*Call){nil, nil, {held}, nil, nil} {
+		keep(recorded, key, begin.Add(time.Duration(i)*15*time.Second), changes...)
 	}
-	chunks, _, err := truth.Read(t.Context(), key.String(), "", 0, 100)
+	chunks, _, err := recorded.Read(t.Context(), key, "", 0, 100)
 	if err != nil || len(chunks) != 1 {
 		t.Fatalf("%d chunks, %v", len(chunks), err)
 	}
-	steps, _, err := truths.Open(chunks[0])
+	steps, _, err := truth.Open(chunks[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -543,23 +476,23 @@ func TestARecordingGoesOnAfterAnOutage(t *testing.T) {
 // TestARecordingGoesOnAfterALoop asks for a target in a loop, and then every 15 s: what is recorded has a gap, and after it
 // the record from which a replay can begin.
 func TestARecordingGoesOnAfterALoop(t *testing.T) {
-	truth := newTruth(TruthOptions{Bytes: DayOfTruth, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
-	defer truth.Close()
+	recorded := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer recorded.Close()
 	at, key := time.Now(), keyed("c", 1)
 	const loop = 1000
 	for range loop {
 		at = at.Add(time.Millisecond)
-		keep(truth, key, at)
+		keep(recorded, key, at)
 	}
 	at = at.Add(3 * time.Minute)
-	keep(truth, key, at)
-	chunks, _, err := truth.Read(t.Context(), key.String(), "", 0, 100)
+	keep(recorded, key, at)
+	chunks, _, err := recorded.Read(t.Context(), key, "", 0, 100)
 	if err != nil || len(chunks) == 0 {
 		t.Fatalf("%d chunks, %v", len(chunks), err)
 	}
-	var steps []truths.Step
+	var steps []truth.Step
 	for _, chunk := range chunks {
-		of, _, err := truths.Open(chunk)
+		of, _, err := truth.Open(chunk)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -571,7 +504,7 @@ func TestARecordingGoesOnAfterALoop(t *testing.T) {
 			last = step
 		}
 	}
-	if n := len(steps); n < truths.Burst || n > truths.Burst+5 || last.At != at.UnixNano() || len(last.State) == 0 {
+	if n := len(steps); n < truth.Burst || n > truth.Burst+5 || last.At != at.UnixNano() || len(last.State) == 0 {
 		t.Errorf("%d decisions are recorded, the last with a record of %d bytes at %v", n, len(last.State), time.Unix(0, last.At))
 	}
 }

@@ -1,4 +1,4 @@
-package decision
+package recordings
 
 import (
 	"context"
@@ -8,26 +8,26 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// truthRoom says which targets are kept where there are more than fit. Each is counted with the bytes that it may take,
+// room says which targets are kept where there are more than fit. Each is counted with the bytes that it may take,
 // so that those that are kept never grow beyond the room; and which they are depends on their names, so that all
 // instances keep the same ones, for as long as the room stays as it is.
-type truthRoom struct {
+type room struct {
 	engine store.Usages // nil: it can't count
-	parts  atomic.Pointer[truthParts]
+	parts  atomic.Pointer[parts]
 }
 
-// truthParts are the parts of the targets that are kept, of 1<<32.
-type truthParts struct {
+// parts are the parts of the targets that are kept, of 1<<32.
+type parts struct {
 	of   map[string]uint32 // by cluster
 	rest uint32            // of clusters that are not yet counted
 	most map[string]int64  // tails, by cluster
 }
 
-// maxTruthClusters limits the clusters that are counted at once.
-const maxTruthClusters = 256
+// maxClusters limits the clusters that are counted at once.
+const maxClusters = 256
 
 // keeps reports whether a target is kept.
-func (r *truthRoom) keeps(key *store.Key) bool {
+func (r *room) keeps(key *store.Key) bool {
 	p := r.parts.Load()
 	if p == nil {
 		return true
@@ -37,11 +37,11 @@ func (r *truthRoom) keeps(key *store.Key) bool {
 		part = p.rest
 	}
 	const spread = 2654435769 // the golden ratio's: shards use the lower bits
-	return part == math.MaxUint32 || truthHash(key)*spread < part
+	return part == math.MaxUint32 || hashOf(key)*spread < part
 }
 
 // most is how many targets of a cluster may be kept at once, if it was counted.
-func (r *truthRoom) most(cluster string) (n int64, counted bool) {
+func (r *room) most(cluster string) (n int64, counted bool) {
 	p := r.parts.Load()
 	if p == nil {
 		return 0, false
@@ -51,7 +51,7 @@ func (r *truthRoom) most(cluster string) (n int64, counted bool) {
 }
 
 // least is the part of the targets that are kept, in the cluster of which the least are.
-func (r *truthRoom) least() float64 {
+func (r *room) least() float64 {
 	p := r.parts.Load()
 	if p == nil {
 		return 1
@@ -66,7 +66,7 @@ func (r *truthRoom) least() float64 {
 // divide counts the targets and divides the room among clusters: half of total by their targets, and half in equal
 // parts, so that no cluster takes the room of the others; of each no more than its share of the store. each are the
 // bytes of a target. What a small cluster does not need the others have. If the store can't count, the parts stay as they were.
-func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[string]int64) {
+func (r *room) divide(ctx context.Context, each, total int64, clusters map[string]int64) {
 	if r.engine == nil {
 		return
 	}
@@ -90,7 +90,7 @@ func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[
 	targets := make(map[string]float64)
 	equal, taken := room/2/float64(len(clusters)), 0.0
 	for cluster := range clusters {
-		if len(targets) >= maxTruthClusters {
+		if len(targets) >= maxClusters {
 			break
 		}
 		of, err := r.engine.Usage(ctx, cluster)
@@ -105,7 +105,7 @@ func (r *truthRoom) divide(ctx context.Context, each, total int64, clusters map[
 	if count > room {
 		further = min(1, (room-taken)/max(1, count-taken))
 	}
-	next := &truthParts{of: make(map[string]uint32), most: make(map[string]int64), rest: math.MaxUint32}
+	next := &parts{of: make(map[string]uint32), most: make(map[string]int64), rest: math.MaxUint32}
 	if count > room && len(clusters) > len(targets) {
 		next.rest = partOf(further, 1)
 	}
