@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -44,13 +45,13 @@ func Shadow(s *setpointv1.ShadowState) string {
 	case s.GetComparedDecisions() == 0:
 		return clean(s.GetName()) + ": nothing is decided yet"
 	}
-	line := fmt.Sprintf("%s: %d beside %d, %d of %d decisions differ (%.3g %%)", clean(s.GetName()), s.GetDesiredReplicas(), s.GetLiveReplicas(),
-		s.GetDifferentDecisions(), s.GetComparedDecisions(), 100*float64(s.GetDifferentDecisions())/float64(s.GetComparedDecisions()))
+	line := fmt.Sprintf("%s: %d beside %d, %d of %d decisions differ (%s)", clean(s.GetName()), s.GetDesiredReplicas(), s.GetLiveReplicas(),
+		s.GetDifferentDecisions(), s.GetComparedDecisions(), printable.Percent(s.GetDifferentDecisions(), s.GetComparedDecisions()))
 	if s.GetDifferentDecisions() > 0 {
 		line += fmt.Sprintf(", by up to %+d", s.GetLargestDifference())
 	}
 	if live := s.GetLiveReplicaSeconds(); live > 0 {
-		line += fmt.Sprintf("; %.3g %% of the replicas over %s", 100*float64(s.GetShadowReplicaSeconds())/float64(live), span(s.GetObservedDuration().AsDuration()))
+		line += fmt.Sprintf("; %s of the replicas over %s", printable.Percent(s.GetShadowReplicaSeconds(), live), span(s.GetObservedDuration().AsDuration()))
 	}
 	return line
 }

@@ -3,6 +3,7 @@ package printable
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -53,6 +54,13 @@ func Duration(d time.Duration) string {
 		text = short + "h"
 	}
 	return text
+}
+
+// Percent is a part of something in three digits, as the page writes it: 7.5 %, 12.3 %, 1230 %.
+func Percent(part, of int64) string {
+	up := 100 * float64(part) / float64(of) * (1 + 0x1p-52) // of halves, JavaScript takes the larger
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(up, 'g', 3, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64) + " %"
 }
 
 // Wrap breaks a text into lines that are not longer, where words allow it. The first line begins with

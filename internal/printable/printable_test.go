@@ -20,3 +20,13 @@ func TestText(t *testing.T) {
 		}
 	}
 }
+
+// The page's test (web/src/lib/shadows.test.ts) has the same cases.
+func TestPercent(t *testing.T) {
+	t.Parallel()
+	for want, of := range map[string][2]int64{"0 %": {0, 7}, "7.5 %": {3, 40}, "12.3 %": {49, 400}, "100 %": {1, 1}, "1230 %": {12345, 1000}, "0.0333 %": {1, 3000}} {
+		if got := printable.Percent(of[0], of[1]); got != want {
+			t.Errorf("%d of %d: %s, want %s", of[0], of[1], got, want)
+		}
+	}
+}

@@ -69,22 +69,21 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 
 // refusal is why comparisons do not meet the condition; empty: they do.
 func (c *Condition) refusal(o span) string {
-	what, is := "nothing was decided", 0.0
-	switch {
-	case c.replicas && o.live > 0:
-		is = 100 * float64(o.shadow) / float64(o.live)
-		what = fmt.Sprintf("%.3g %% of the replicas in force is what it would have used", is)
-	case c.replicas:
-		what = "nothing ran"
-	case o.compared > 0:
-		is = 100 * float64(o.different) / float64(o.compared)
-		what = fmt.Sprintf("%.3g %% of its decisions differed", is)
+	what, part, of, none := "of its decisions differed", o.different, o.compared, "nothing was decided"
+	if c.replicas {
+		of, part = o.replicaSeconds() // what callers see of them
+		what, none = "of the replicas in force is what it would have used", "nothing ran"
+	}
+	if of > 0 {
+		what = printable.Percent(part, of) + " " + what
+	} else {
+		what = none
 	}
 	known := fmt.Sprintf("%s in the %s observed (%d decisions)", what, printable.Age(time.Duration(o.observed)*time.Millisecond), o.compared)
 	switch {
 	case float64(o.observed) < 0.9*float64(c.over.Milliseconds()):
 		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.span, known)
-	case c.replicas && o.live == 0, is >= c.percent:
+	case of == 0, 100*float64(part) >= c.percent*float64(of):
 		return fmt.Sprintf("it is not below %g %%: %s", c.percent, known)
 	}
 	return ""

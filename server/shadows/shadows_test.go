@@ -16,6 +16,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -702,6 +703,30 @@ func TestConditionsOfPromotions(t *testing.T) {
 	}
 	if _, err := promote(t, c.Service, stored.GetEtag(), "different < 6 % over 5 minutes"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A promotion is judged by the percentages that are shown, also where whole seconds are few: here 40.5 of 81.
+func TestAConditionIsJudgedByWhatIsShown(t *testing.T) {
+	now, spec := time.Now(), shadow("next", polled("10", 0))
+	kept := &storedv1.Shadows{}
+	if err := proto.Unmarshal(shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{spec}}), kept); err != nil {
+		t.Fatal(err)
+	}
+	kept.Histories = []*storedv1.ShadowHistory{{
+		Name: "next", Hash: kept.GetSpecs()[0].GetHash(),
+		Spans: []int64{now.Add(-14 * time.Second).UnixMilli(), 14_000, 400, 49, 13_500, 81_000, 40_500 - 81_000, -3},
+	}}
+	b, err := proto.Marshal(kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := explain.Shadow(shadows.States(b)[0])
+	for text, percent := range map[string]string{"replicas < 50 % over 1m": "50.6 %", "different < 2 % over 1m": "12.3 %"} {
+		condition, problem := shadows.ParseCondition(text)
+		if why := shadows.Refusal(b, spec, condition, now); problem != "" || !strings.Contains(why, ": "+percent+" of") || !strings.Contains(shown, percent) {
+			t.Errorf("%s: %q beside %q, want %s in both; %s", text, why, shown, percent, problem)
+		}
 	}
 }
 

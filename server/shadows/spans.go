@@ -27,6 +27,11 @@ type span struct {
 	largest int64
 }
 
+// replicaSeconds are live and shadow in whole seconds.
+func (o span) replicaSeconds() (live, shadow int64) {
+	return (o.live + 500) / 1000, (o.shadow + 500) / 1000
+}
+
 // spans are in the order of time, the longer the older they are.
 type spans []span
 

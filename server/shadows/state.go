@@ -23,7 +23,7 @@ func States(kept []byte) (all []*setpointv1.ShadowState) {
 				state.SinceTime = conversion.Milliseconds(total.from)
 				state.ComparedDecisions, state.DifferentDecisions, state.LargestDifference = total.compared, total.different, int32(total.largest)
 				state.ObservedDuration = durationpb.New(time.Duration(total.observed) * time.Millisecond)
-				state.LiveReplicaSeconds, state.ShadowReplicaSeconds = total.live/1000, total.shadow/1000
+				state.LiveReplicaSeconds, state.ShadowReplicaSeconds = total.replicaSeconds()
 			}
 		}
 		all = append(all, state)
