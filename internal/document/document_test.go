@@ -92,6 +92,7 @@ func TestProblems(t *testing.T) {
 		{"an element beside its list", "texts:\n  - a\n  - b\n  c: d\n", "f: is neither YAML nor JSON: line 4: did not find expected '-' indicator"},
 		{"a tab", "known:\n  a: 1\n\tb: 2\n", "f: is neither YAML nor JSON: line 3: found a tab character that violates indentation"},
 		{"a list that has no end", "text: a\ntexts: [b,\nint: 1\n", "f: is neither YAML nor JSON: line 3: did not find expected ',' or ']'"},
+		{"Latin-1", "text: a\nraw: gr\xfcn\n", "f: is neither YAML nor JSON: line 2: is not UTF-8: save the file in that encoding"},
 		{"broken", "text: [a", "f: is neither YAML nor JSON: line 1: did not find expected ',' or ']'"},
 	}
 	for _, tt := range tests {

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"sort"
 	"strings"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -50,8 +51,28 @@ func syntaxError(data []byte, err error) error {
 	return errors.New("is neither YAML nor JSON: " + located(data, err))
 }
 
+// ErrUTF8 is the error of UTF8, without the line.
+var ErrUTF8 = errors.New("is not UTF-8: save the file in that encoding")
+
+// UTF8 refuses text with a line in another encoding, such as Latin-1: of that JSON's decoders replace characters.
+func UTF8(data []byte) error {
+	if utf8.Valid(data) {
+		return nil
+	}
+	line, rest := 0, data
+	for valid := true; valid; line++ {
+		var text []byte
+		text, rest, _ = bytes.Cut(rest, []byte("\n"))
+		valid = utf8.Valid(text)
+	}
+	return fmt.Errorf("line %d: %w", line, ErrUTF8)
+}
+
 // located is the parser's message with the faulty line.
 func located(data []byte, err error) string {
+	if other := UTF8(data); other != nil {
+		return other.Error()
+	}
 	return fmt.Sprintf("line %d: %s", faultyLine(data, err), parsersLine.ReplaceAllString(strings.TrimPrefix(err.Error(), "yaml: "), ""))
 }
 

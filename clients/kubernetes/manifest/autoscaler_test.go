@@ -100,6 +100,9 @@ func TestReadAutoscalersNamesWhatIsWrong(t *testing.T) {
 		{"a key twice in JSON", `{"apiVersion":"autoscaling/v2","kind":"HorizontalPodAutoscaler","spec":{"maxReplicas":3,"maxReplicas":4}}`,
 			[]string{`: duplicate field "spec.maxReplicas"`}},
 		{"UTF-16", "\xff\xfek\x00i\x00n\x00d\x00", []string{": is encoded as UTF-16, expected UTF-8"}},
+		{"Latin-1 in YAML", "kind: a\n# gr\xfcn\n", []string{": line 2: is not UTF-8: save the file"}},
+		{"Latin-1 in JSON, which decoders would replace", "{\"kind\":\"a\",\n\"metadata\":{\"name\":\"gr\xfcn\"}}", []string{": line 2: is not UTF-8: save the file"}},
+		{"Latin-1 in the second document", autoscalerYAML("autoscaling/v2", "") + "\n---\n\xfc", []string{": line 9: is not UTF-8: save the file"}},
 		{"a byte order mark", "\xef\xbb\xbf" + autoscalerYAML("autoscaling/v2", ""), nil},
 
 		{"unknown fields, all of them", autoscalerYAML("autoscaling/v2", "  minReplica: 1\n  metrics: [{type: Resource, resource: {name: cpu, targets: {}}}]"),

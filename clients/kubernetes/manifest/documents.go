@@ -62,7 +62,7 @@ func readBounded(r io.Reader) ([]byte, error) {
 	if bytes.HasPrefix(content, []byte{0xff, 0xfe}) || bytes.HasPrefix(content, []byte{0xfe, 0xff}) {
 		return nil, errors.New("is encoded as UTF-16, expected UTF-8")
 	}
-	return bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), nil
+	return bytes.TrimPrefix(content, []byte("\xef\xbb\xbf")), yamldocument.UTF8(content)
 }
 
 // yamlDocuments splits content at its "---" lines. Repeated keys in an object are errors.

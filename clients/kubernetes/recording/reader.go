@@ -8,6 +8,9 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"unicode/utf8"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // MaxLineBytes bounds a line, uncompressed: one scenario with all its steps.
@@ -81,7 +84,10 @@ func (r *Reader) Next() (*Scenario, error) {
 		if len(line) == 0 {
 			continue
 		}
-		scenario, err := parseLine(line)
+		var scenario *Scenario
+		if err = document.ErrUTF8; utf8.Valid(line) {
+			scenario, err = parseLine(line)
+		}
 		if err != nil {
 			err = fmt.Errorf("%s:%d: %w", r.name, r.line, err)
 			if r.unreadable++; r.unreadable >= MaxUnreadable {

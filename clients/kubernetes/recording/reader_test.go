@@ -70,6 +70,7 @@ func TestReaderNamesWhatIsWrong(t *testing.T) {
 		{"cut off in the middle of a line", line + "\n" + line[:100], "r.jsonl:2: unexpected end of line: the JSON of the scenario is cut off after 100 bytes"},
 		{"cut off, and more lines", line[:100] + "\n" + line, "r.jsonl:1: unexpected end of line:"},
 		{"malformed", "\n" + replaced(`"hpa":`, `"hpa"`), `r.jsonl:2: byte 34: invalid character '{' after object key`},
+		{"Latin-1 in a later line", line + "\n" + replaced(`"one"`, "\"gr\xfcn\""), "r.jsonl:2: is not UTF-8: save the file"},
 		{"no object", "[]", "r.jsonl:1: json: cannot unmarshal array"},
 		{"two scenarios in a line", line + line, "r.jsonl:1: byte"},
 		{"an unknown field", replaced(`"steps":[{`, `"steps":[{"scaleUpdateErr":"x",`), `r.jsonl:1: unknown field "steps[0].scaleUpdateErr"`},
