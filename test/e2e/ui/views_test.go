@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os/exec"
 	"strings"
 	"sync"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -470,4 +472,85 @@ func TestBoundsThatWereInForce(t *testing.T) {
 	p.wait("the bounds and their instant", fmt.Sprintf(`/Bounds: 1 to 12; from [^;]* %s 2 to 20[.]/.test(document.querySelector(".chart")?.getAttribute("aria-label"))`, at(edited).Format(time.TimeOnly)))
 	p.accessible()
 	p.screenshot("bounds-in-force")
+}
+
+// Whoever drags in a chart looks closer, at an address that shows others the same; a double click leads back. The counts of the day
+// before are shown where they are kept.
+func TestAPartOfTheTimeIsShown(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	now := time.Now()
+	const quarters = 30 * 4
+	replicas := int32(3)
+	for i := range quarters {
+		r := request("web-00", "queue", []int{30, 90}[i/8%2])
+		r.Scale.SpecReplicas, r.EvaluationTime = replicas, timestamppb.New(now.Add(time.Duration(i-quarters)*15*time.Minute))
+		replicas = recommend(t, s, r).GetDesiredReplicas()
+	}
+	p := s.blank(t)
+	p.size(1280, 1000)
+	p.goTo(webPage + "?span=all")
+	const (
+		shown  = `Number(/, (\d+) changes? shown/.exec(document.querySelector(".chart")?.getAttribute("aria-label"))?.[1])`
+		span   = `new URLSearchParams(location.search).get("span") ?? ""`
+		legend = `document.querySelector(".legend").innerText`
+		button = `(text => [...document.querySelectorAll("[aria-label='Time shown'] button")].find(b => b.innerText.includes(text)))`
+	)
+	p.wait("all changes", shown+` > 10`)
+	all := eval[int](p, shown)
+	type box struct{ X, Y, Width float64 }
+	at := eval[box](p, `(() => { document.querySelector(".chart").scrollIntoView({block: "center"}); const r = document.querySelector(".chart .u-over").getBoundingClientRect(); return {X: r.left, Y: r.top + r.height / 2, Width: r.width}; })()`)
+	mouse := func(kind input.DispatchMouseEventType, share float64, clicks int64) {
+		command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: kind, X: at.X + share*at.Width, Y: at.Y, Button: "left", Buttons: 1, ClickCount: clicks})
+	}
+	mouse(input.DispatchMouseEventTypeMouseMoved, 0.25, 0)
+	mouse(input.DispatchMouseEventTypeMousePressed, 0.25, 1)
+	for _, share := range []float64{0.3, 0.4, 0.5} {
+		mouse(input.DispatchMouseEventTypeMouseMoved, share, 0)
+	}
+	mouse(input.DispatchMouseEventTypeMouseReleased, 0.5, 1)
+	p.wait("what was dragged", `/^\d+-\d+$/.test(`+span+`)`)
+	var from, to int64
+	if _, err := fmt.Sscanf(eval[string](p, span), "%d-%d", &from, &to); err != nil {
+		t.Fatal(err)
+	}
+	// 30 hours, and 6 % of them ahead.
+	length := 30 * time.Hour.Seconds() * 1.06
+	if got := float64(to - from); math.Abs(got-length/4) > length/50 {
+		t.Errorf("a quarter of %.0f s are %.0f s", length, got)
+	}
+	if chosen := eval[bool](p, `location.search.includes("decision=")`); chosen {
+		t.Error("what was dragged counts as a click")
+	}
+	log, err := s.Targets().ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: "clusters/demo/namespaces/shop/targets/web-00", PageSize: 1000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := 0
+	for _, d := range log.GetDecisions() {
+		if at := d.GetTime().AsTime().Unix(); d.GetDesiredReplicas() != d.GetCurrentReplicas() && at >= from && at <= to {
+			want++
+		}
+	}
+	if want == 0 || want >= all {
+		t.Fatalf("%d of %d changes are in what was dragged", want, all)
+	}
+	p.wait("these changes", fmt.Sprintf(`%s === %d`, shown, want))
+	p.screenshot("part-of-the-time")
+
+	other := s.open(t, eval[string](p, `location.pathname + location.search`))
+	other.wait("the same changes", fmt.Sprintf(`%s === %d`, shown, want))
+	other.accessible()
+	eval[bool](other, button+`("Day before").click(), true`)
+	other.wait("that the day before is not kept", legend+`.includes("no count of the day before is kept")`)
+	eval[bool](other, button+`("✕").click(), true`)
+	other.wait("the day before, in the last hour", legend+`.includes("count a day before") && location.search === "?compare=day"`)
+	other.screenshot("the-day-before")
+
+	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		mouse(kind, 0.5, 1)
+	}
+	for _, kind := range []input.DispatchMouseEventType{input.DispatchMouseEventTypeMousePressed, input.DispatchMouseEventTypeMouseReleased} {
+		mouse(kind, 0.5, 2)
+	}
+	p.wait("back by a double click", span+` === ""`)
 }

@@ -27,6 +27,15 @@ export function timeAxis(zone?: string): uPlot.Axis {
   });
 }
 
+/** The cursor of charts below each other: it is in all at one time, and what is dragged is selected in one of them. */
+export function cursor(size: number): uPlot.Cursor {
+  const moves = (type: string) => type === "mousemove" || type === "mouseleave";
+  return {
+    sync: { key: "target", filters: { pub: moves, sub: moves } }, y: false,
+    drag: { x: true, y: false, setScale: false, dist: 8 }, points: size > 0 ? { size } : { show: false },
+  };
+}
+
 export interface ChartProps {
   /** What it shows, for those who don't see it. */
   label: string;
@@ -38,6 +47,8 @@ export interface ChartProps {
   shape: string;
   /** Is told where, and how much of the axis a pixel is. */
   onClick?: (x: number, pixel: number) => void;
+  /** Is told from where to where somebody dragged; nothing: a double click, back to what was before. */
+  onSelect?: (range?: [from: number, to: number]) => void;
 }
 
 export function Chart(props: ChartProps) {
@@ -49,7 +60,15 @@ export function Chart(props: ChartProps) {
     const el = box.current!;
     const make = () => {
       plot.current?.destroy();
-      plot.current = new uPlot({ ...latest.current.options(), width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
+      const options = latest.current.options();
+      const selected = (u: uPlot) => {
+        const { left, width } = u.select;
+        if (width === 0) return;
+        u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        latest.current.onSelect?.([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
+      };
+      plot.current = new uPlot({ ...options, hooks: { ...options.hooks, setSelect: [selected] }, width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
+      plot.current.over.addEventListener("dblclick", () => latest.current.onSelect?.());
       plot.current.over.addEventListener("click", () => {
         const p = plot.current;
         if (p && p.cursor.left !== undefined && p.cursor.left >= 0) latest.current.onClick?.(p.posToVal(p.cursor.left, "x"), p.posToVal(1, "x") - p.posToVal(0, "x"));

@@ -15,9 +15,9 @@ import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { plainText } from "../lib/text";
 import { base, changeQuery, targetPath, usePlace } from "../router";
-import { ReplicaChart, type Span } from "../target/charts";
+import { ReplicaChart } from "../target/charts";
 import { DecisionList } from "../target/decisions";
-import { Legend, Spans, spans, usual } from "../target/spans";
+import { comparison, Legend, select, spanOf, Spans, usual } from "../target/spans";
 import { useLive } from "../target/store";
 import { StoryCard } from "../target/story";
 
@@ -35,13 +35,12 @@ export function FleetView(props: { name: string }) {
     document.title = `${short} · Setpoint`;
   }, [short]);
   const spanId = place.query.get("span") ?? usual;
+  const compared = place.query.get("compare") === "day";
   const chosen = decisions.find((d) => d.recommendationId && d.recommendationId === place.query.get("decision"));
   const chart = useMemo(() => {
     const s = now / 1000;
     const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s;
-    const from = Math.max(s - (spans.find((x) => x.id === spanId)?.seconds ?? 3600), Math.min(first, s - 300));
-    const span: Span = { from, now: s, to: s + (s - from) * 0.06 };
-    return { span, known: s - first };
+    return { span: spanOf(spanId, s, first, 0).span, known: s - first };
   }, [spanId, decisions, Math.floor(now / 5000)]);
   const limits = useMemo(() => boundsOver(decisions, undefined), [decisions]);
   if (error && !fleet) {
@@ -90,12 +89,12 @@ export function FleetView(props: { name: string }) {
           <section class="card chart-card">
             <header>
               <h2>Replicas of all members</h2>
-              <Legend decisions={decisions} ahead={false} scheduled={false} />
-              <Spans id={spanId} known={chart.known} choose={(id) => changeQuery({ span: id === usual ? "" : id })} />
+              <Legend decisions={decisions} ahead={false} scheduled={false} compared={comparison(compared, chart.span, chart.known)} />
+              <Spans id={spanId} known={chart.known} compared={compared} />
             </header>
             <ReplicaChart
               span={chart.span} decisions={decisions} recommendations={none} outlook={undefined} limits={limits} ahead={none} window={undefined}
-              chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })}
+              chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })} compared={compared} select={select}
             />
           </section>
           <DecisionList decisions={decisions} chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })} now={now} />

@@ -5,7 +5,7 @@ import { gapOf, gaps } from "../target/charts";
 import { adjustments, plain, stageName, turned } from "./adjustments";
 import { basisOf, counts, merge, told } from "./decisions";
 import { steps, sum } from "./explained";
-import { columns, nearest } from "./points";
+import { between, columns, day, dayBefore, nearest } from "./points";
 import { story } from "./story";
 
 const t0 = Date.UTC(2026, 0, 1, 12);
@@ -155,4 +155,13 @@ test("the plain count is told where it is another one", () => {
   assert.equal(plain({ plainDesiredReplicas: 0 }), "", "both are 0");
   assert.equal(plain({ desiredReplicas: 10 }), "");
   assert.equal(plain(undefined), "");
+});
+
+test("steps hold until the next, also those before what is shown, and a day later", () => {
+  const of = [[0, 1], [10, 3], [20, 2], [30, 9]] as [number, number][];
+  assert.deepEqual(between(of, 5, 25), [[5, 1], [10, 3], [20, 2], [25, 2]]);
+  assert.deepEqual(between(of, 10, 10), [[10, 1], [10, 3], [10, 3]]);
+  assert.deepEqual(between(of, -5, 3), [[0, 1], [3, 1]]);
+  assert.deepEqual(between([], 0, 9), []);
+  assert.deepEqual(dayBefore(of, day + 15, day + 25), [[day + 15, 3], [day + 20, 2], [day + 25, 2]]);
 });

@@ -35,3 +35,18 @@ export function nearest(decisions: readonly Decision[], x: number, marker = 0): 
   }
   return best;
 }
+
+/** Steps from one instant to another: each holds until the next, also the last one before. */
+export function between(of: readonly Point[], from: number, to: number): Point[] {
+  const before = of.filter((q) => q[0] < from).at(-1);
+  const shown: Point[] = before ? [[from, before[1]]] : [];
+  for (const q of of) if (q[0] >= from && q[0] <= to) shown.push(q);
+  if (shown.length > 0) shown.push([to, shown.at(-1)![1]]);
+  return shown;
+}
+
+/** Seconds of a day. */
+export const day = 86_400;
+
+/** The steps of the day before, at the same time of day; clocks that were changed meanwhile are none. */
+export const dayBefore = (of: readonly Point[], from: number, to: number): Point[] => between(of, from - day, to - day).map(([t, n]) => [t + day, n]);

@@ -3,16 +3,17 @@
 import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
-import { axis, Chart, timeAxis } from "../components/chart";
+import { axis, Chart, cursor, timeAxis } from "../components/chart";
 import { forecast } from "../lib/adjustments";
 import { type Bounds, within } from "../lib/bounds";
 import { changes, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
-import { columns, nearest, type Point } from "../lib/points";
+import { between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
 import { plainText } from "../lib/text";
 import { color } from "../theme";
 
+/** Instants, s of Unix time. What is shown may end before now. */
 export interface Span {
   from: number;
   now: number;
@@ -57,25 +58,26 @@ interface ReplicaChart {
   /** The window of scale-downs, s. */
   window: number | undefined;
   chosen: Decision | undefined;
+  /** Also the counts of the day before. */
+  compared: boolean;
   choose: (d: Decision) => void;
+  select: (range?: [from: number, to: number]) => void;
 }
 
 /** Counts, proposals, what comes next, and how high the axis is. */
 function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; proposals: Point[]; bounds: Bounds[] } {
   const { span, decisions, outlook } = p;
-  const points: Point[] = [];
-  const before = decisions.filter((d) => seconds(d) < span.from).at(-1);
+  const end = Math.min(span.now, span.to);
+  const all = decisions.map((d): Point => [seconds(d), counts(d)?.to ?? null]);
   const shown = decisions.filter((d) => inSpan(d, span));
-  for (const d of before ? [before, ...shown] : shown) points.push([Math.max(span.from, seconds(d)), counts(d)?.to ?? null]);
-  const last = points.at(-1)?.[1] ?? null;
-  points.push([span.now, last]);
+  const points = between(all, span.from, end);
+  const earlier = p.compared ? dayBefore(all, span.from, Math.min(span.to, span.now + day)) : [];
   const asked = new Map<number, number>();
   for (const r of p.recommendations) asked.set(millis(r.time) / 1000, r.replicas ?? 0);
   for (const d of decisions) if (d.basis?.proposal !== undefined) asked.set(seconds(d), d.basis.proposal);
-  const proposals: Point[] = [...asked].filter(([t]) => t >= span.from).sort((a, b) => a[0] - b[0]);
-  if (proposals.length > 0) proposals.push([span.now, proposals.at(-1)![1]]);
+  const proposals = between([...asked].sort((a, b) => a[0] - b[0]), span.from, end);
   const future: Point[] = [];
-  if (outlook?.changes?.length) {
+  if (outlook?.changes?.length && span.now <= span.to) {
     const end = outlook.untilTime ? Math.min(span.to, millis(outlook.untilTime) / 1000) : span.to;
     future.push([span.now, outlook.replicas ?? 0]);
     for (const c of outlook.changes) future.push([Math.max(span.now, millis(c.time) / 1000), c.replicas ?? 0]);
@@ -83,29 +85,29 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
   }
   // A forecast counts until the next decision: the line ends where one has none.
   const foreseen: Point[] = shown.some((d) => forecast(d) !== undefined) ? shown.map((d) => [seconds(d), forecast(d) ?? null]) : [];
-  if (foreseen.length > 0) foreseen.push([span.now, foreseen.at(-1)![1]]);
+  if (foreseen.length > 0) foreseen.push([end, foreseen.at(-1)![1]]);
   const highest = (of: readonly Point[]) => Math.max(1, ...of.map((q) => q[1] ?? 0));
-  const reached = Math.max(highest(points), highest(future));
-  const bounds = within(p.limits, span.from, span.now);
+  const reached = Math.max(highest(points), highest(future), highest(earlier));
+  const bounds = within(p.limits, span.from, end);
   const max = Math.max(reached, ...bounds.map((b) => b.max ?? 0).filter((n) => n <= reached * 1.6));
   // A minimum to come is shown, and a maximum that is near.
-  const scheduled = p.ahead.filter((b) => millis(b.time) / 1000 <= span.to);
+  const scheduled = p.ahead.filter((b) => span.now <= span.to && millis(b.time) / 1000 <= span.to);
   const highestMin = Math.max(reached, ...scheduled.map((b) => b.minReplicas ?? 0));
   const near = scheduled.map((b) => b.maxReplicas ?? 0).filter((n) => n <= highestMin * 1.6);
   // Proposals far above the counts would flatten these: they get a mark at the edge.
   const top = Math.max(max, highestMin, ...near, Math.min(Math.max(highest(proposals), highest(foreseen)), Math.max(4, 3 * reached)));
-  return { data: columns([points, proposals, future, foreseen]) as uPlot.AlignedData, top, proposals, bounds };
+  return { data: columns([points, proposals, future, foreseen, earlier]) as uPlot.AlignedData, top, proposals, bounds };
 }
 
 export function ReplicaChart(props: ReplicaChart) {
   const { span, decisions } = props;
-  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.limits]);
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.limits, props.compared]);
   const live = useRef({ ...props, ...made });
   live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
     padding: [12, 12, 0, 0],
     legend: { show: false },
-    cursor: { sync: { key: "target" }, y: false, drag: { x: false, y: false }, points: { show: false } },
+    cursor: cursor(0),
     scales: {
       x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
       y: { range: () => [0, Math.ceil(live.current.top * 1.12 + 0.5)] },
@@ -120,6 +122,7 @@ export function ReplicaChart(props: ReplicaChart) {
       { stroke: () => color("muted"), width: 1.25, paths: stepped, points: { show: false } },
       { stroke: () => color("c1"), width: 1.5, dash: [3, 4], paths: stepped, points: { show: false } },
       { stroke: () => color("c2"), width: 1.5, dash: [6, 3], paths: stepped, points: { show: false } },
+      { stroke: () => color("muted"), width: 1.5, dash: [1, 3], paths: stepped, points: { show: false } },
     ],
     hooks: {
       drawClear: [(u) => drawGaps(u, live.current), (u) => drawNow(u, live.current)],
@@ -140,6 +143,7 @@ export function ReplicaChart(props: ReplicaChart) {
         const near = nearest(live.current.decisions, x, marker * pixel);
         if (near) live.current.choose(near);
       }}
+      onSelect={props.select}
     />
   );
 }
@@ -213,6 +217,7 @@ function drawGaps(u: uPlot, p: Drawn): void {
 
 /** Where now is, and since when what was asked for still counts. */
 function drawNow(u: uPlot, p: Drawn): void {
+  if (p.span.now > p.span.to) return;
   const px = uPlot.pxRatio;
   const { left, top, height } = u.bbox;
   const x = across(u);
@@ -268,14 +273,14 @@ function drawLimits(u: uPlot, p: Drawn): void {
   };
   g.lineWidth = 2 * px;
   const o = p.outlook;
-  if (o && o.highestReplicas !== latest?.max) limit(o.highestReplicas ?? 0, "ceiling", false);
-  if (o && (o.lowestReplicas ?? 0) !== (latest?.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
+  if (o && p.span.now <= p.span.to && o.highestReplicas !== latest?.max) limit(o.highestReplicas ?? 0, "ceiling", false);
+  if (o && p.span.now <= p.span.to && (o.lowestReplicas ?? 0) !== (latest?.min ?? 0)) limit(o.lowestReplicas ?? 0, "floor", true);
   g.restore();
 }
 
 /** The minimum and the maximum by the schedules, from now on, as steps. */
 function drawAhead(u: uPlot, p: Drawn): void {
-  if (!p.ahead.length) return;
+  if (!p.ahead.length || p.span.now > p.span.to) return;
   const g = u.ctx;
   const px = uPlot.pxRatio;
   const { left, top, width, height } = u.bbox;
@@ -379,6 +384,7 @@ interface MetricChart {
   /** Of the newest decision. */
   explanation: Explanation | undefined;
   choose: (d: Decision) => void;
+  select: (range?: [from: number, to: number]) => void;
 }
 
 /** The readings of one metric, with its target where the spec is known. */
@@ -417,7 +423,7 @@ export function MetricChart(props: MetricChart) {
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
     padding: [10, 12, 0, 0],
     legend: { show: false },
-    cursor: { sync: { key: "target" }, y: false, drag: { x: false, y: false }, points: { size: 7 } },
+    cursor: cursor(7),
     scales: {
       x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
       y: { range: (_, __, most) => [0, (most || 1) * 1.15] },
@@ -453,6 +459,7 @@ export function MetricChart(props: MetricChart) {
           const near = nearest(live.current.decisions, x, marker * pixel);
           if (near) live.current.choose(near);
         }}
+        onSelect={props.select}
       />
     </section>
   );

@@ -20,10 +20,10 @@ import { Engine } from "../playground/engine";
 import { playgroundPath } from "../playground/link";
 import { recordedOf } from "../playground/recorded";
 import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
-import { MetricChart, ReplicaChart, type Span } from "./charts";
+import { MetricChart, ReplicaChart } from "./charts";
 import { DecisionList } from "./decisions";
 import { NextCard } from "./next";
-import { Legend, Spans, spans, usual } from "./spans";
+import { comparison, Legend, select, spanOf, Spans, usual } from "./spans";
 import { SpecCard } from "./spec";
 import { useTarget } from "./store";
 import { StoryCard } from "./story";
@@ -39,6 +39,7 @@ export function TargetView(props: { name: string }) {
   }, [short]);
   const { value: target, decisions, error } = state;
   const spanId = place.query.get("span") ?? usual;
+  const compared = place.query.get("compare") === "day";
   const chosenId = place.query.get("decision") ?? "";
   const chosen = decisions.find((d) => d.recommendationId === chosenId);
   const latest = decisions.at(-1) ?? target?.lastDecision;
@@ -49,16 +50,13 @@ export function TargetView(props: { name: string }) {
   const scheduled = !asked.missed ? target?.outlook?.bounds ?? none : none;
   const chart = useMemo(() => {
     const s = now / 1000;
-    const length = spans.find((x) => x.id === spanId)?.seconds ?? 3600;
     const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s;
-    const from = Math.max(s - length, Math.min(first, s - 300));
     if (spanId === "ahead" && scheduled.length > 0) {
       const length = millis(scheduled.at(-1)!.time) / 1000 - s;
       return { span: { from: s - length * 0.15, now: s, to: s + length * 1.05 }, known: s - first, length: 0 };
     }
     const ahead = outlook?.changes?.length ? millis(outlook.changes.at(-1)!.time) / 1000 - s + 20 : 0;
-    const span: Span = { from, now: s, to: s + Math.max((s - from) * 0.06, Math.min(ahead, (s - from) * 0.35)) };
-    return { span, known: s - first, length };
+    return { ...spanOf(spanId, s, first, ahead), known: s - first };
   }, [spanId, decisions, now, outlook, scheduled]);
   const limits = useBounds(name, decisions);
 
@@ -125,9 +123,9 @@ export function TargetView(props: { name: string }) {
           <section class="card chart-card">
             <header>
               <h2>Replicas</h2>
-              <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} />
+              <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} compared={comparison(compared, chart.span, chart.known)} />
               <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} />
-              <Spans id={spanId} known={chart.known} choose={(id) => changeQuery({ span: id === usual ? "" : id })}>
+              <Spans id={spanId} known={chart.known} compared={compared}>
                 {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => changeQuery({ span: "ahead" })}>Ahead</button>}
               </Spans>
             </header>
@@ -138,11 +136,11 @@ export function TargetView(props: { name: string }) {
             )}
             <ReplicaChart
               span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} limits={limits} ahead={scheduled} window={windowOf(target, decisions)}
-              chosen={chosen} choose={choose}
+              chosen={chosen} choose={choose} compared={compared} select={select}
             />
           </section>
           {Array.from({ length: Math.min(metrics, 4) }, (_, i) => (
-            <MetricChart key={i} index={i} span={chart.span} decisions={decisions} spec={target.specInUse} explanation={explains(latest)} choose={choose} />
+            <MetricChart key={i} index={i} span={chart.span} decisions={decisions} spec={target.specInUse} explanation={explains(latest)} choose={choose} select={select} />
           ))}
           {metrics > 4 && <p class="muted">{count(metrics - 4, "more metric")} are in the decisions' readings.</p>}
           <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
