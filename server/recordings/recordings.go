@@ -2,6 +2,7 @@ package recordings
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"sync"
 	"sync/atomic"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/store"
@@ -452,6 +454,17 @@ func (r *Recordings) Report(key *store.Key, of int64, failed bool, message strin
 	r.kept(s, key, tail)
 }
 
+// Absence is why nothing is kept of a target whose last decision was at an instant, in a sentence; empty: it is not known.
+func (r *Recordings) Absence(key *store.Key, last, now time.Time) string {
+	switch {
+	case now.Sub(last) > r.options.Age:
+		return fmt.Sprintf("its last decision, of %s, has expired: they are kept for %s (--recording-age)", last.UTC().Format(time.RFC3339), printable.Duration(r.options.Age))
+	case !r.room.keeps(key):
+		return "there is no room for this target: some of each cluster are kept, as many as fit into --recording-total-bytes and the cluster's share of the store"
+	}
+	return ""
+}
+
 // Delete deletes what is kept of a target.
 func (r *Recordings) Delete(ctx context.Context, key store.Key) error {
 	s := r.shard(&key)
@@ -477,7 +490,7 @@ func (r *Recordings) Read(ctx context.Context, key store.Key, position string, s
 		}
 		s := r.shard(&key)
 		s.mu.Lock()
-		if tail := s.tails[key]; tail != nil && tail.encoder.Items() > 0 {
+		if tail := s.tails[key]; tail != nil && tail.encoder.Items() > 0 && tail.last >= since {
 			chunks = append(chunks, tail.encoder.Copy())
 		}
 		s.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"runtime"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -215,6 +216,19 @@ func TestWhatHasNoRoomIsNotKept(t *testing.T) {
 	}
 	if n := tails(); n > 10 || recorded.room.least() > .01 {
 		t.Errorf("%d targets of 1000 are kept with room for one, a part of %v", n, recorded.room.least())
+	}
+	absent := 0
+	for i := range 1000 {
+		key := keyed("a", i)
+		if why := recorded.Absence(&key, now, now); strings.Contains(why, "there is no room for this target") {
+			absent++
+		}
+		if why := recorded.Absence(&key, now.Add(-61*time.Minute), now); !strings.Contains(why, "has expired: they are kept for 1h ") {
+			t.Fatalf("after an hour: %s", why)
+		}
+	}
+	if absent < 990 {
+		t.Errorf("%d targets of 1000 are said to have no room", absent)
 	}
 	recorded.options.Total = 0
 	recorded.divide(map[string]int64{"a": 0})

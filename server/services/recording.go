@@ -37,10 +37,12 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	if err != nil {
 		return nil, err
 	}
-	if _, err := s.targets.Record(ctx, req.GetName()); err != nil {
+	known, err := s.targets.Record(ctx, req.GetName())
+	if err != nil {
 		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
-	since := s.targets.Options.Clock().Add(-s.targets.Options.Recordings.Age).UnixNano()
+	now := s.targets.Options.Clock()
+	since := now.Add(-s.targets.Options.Recordings.Age).UnixNano()
 	if start := req.GetStartTime(); start.IsValid() && start.AsTime().After(time.Unix(0, since)) {
 		since = start.AsTime().UnixNano()
 	}
@@ -48,7 +50,8 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	if n := int(req.GetPageSize()); n > 0 {
 		size = min(n, mostRecordingPage)
 	}
-	chunks, next, err := s.targets.Recordings.Read(ctx, decision.ParseTarget(req.GetName()), position, since, size)
+	key := decision.ParseTarget(req.GetName())
+	chunks, next, err := s.targets.Recordings.Read(ctx, key, position, since, size)
 	if errors.Is(err, store.ErrInvalidPosition) {
 		return nil, badPageToken()
 	}
@@ -56,6 +59,9 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 		return nil, apierror.OfStore(ctx, req.GetName(), err)
 	}
 	page := &setpointv1.GetRecordingResponse{Chunks: chunks}
+	if len(chunks) == 0 && position == "" && next == "" {
+		page.EmptyReason = s.targets.Recordings.Absence(&key, known.Updated, now)
+	}
 	page.NextPageToken, err = s.pages.next(ctx, list, next)
 	return page, err
 }

@@ -1902,6 +1902,9 @@ type GetRecordingResponse struct {
 	Chunks [][]byte `protobuf:"bytes,1,rep,name=chunks,proto3" json:"chunks,omitempty"`
 	// For the next page; empty on the last one.
 	NextPageToken string `protobuf:"bytes,2,opt,name=next_page_token,json=nextPageToken,proto3" json:"next_page_token,omitempty"`
+	// Why the first page is the last one and has no chunks: the target's decisions have expired, or there is no room for it.
+	// A sentence for people. Empty: there are chunks, or the server does not know.
+	EmptyReason   string `protobuf:"bytes,3,opt,name=empty_reason,json=emptyReason,proto3" json:"empty_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1946,6 +1949,13 @@ func (x *GetRecordingResponse) GetChunks() [][]byte {
 func (x *GetRecordingResponse) GetNextPageToken() string {
 	if x != nil {
 		return x.NextPageToken
+	}
+	return ""
+}
+
+func (x *GetRecordingResponse) GetEmptyReason() string {
+	if x != nil {
+		return x.EmptyReason
 	}
 	return ""
 }
@@ -3404,10 +3414,11 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"start_time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12&\n" +
 	"\tpage_size\x18\x03 \x01(\x05B\t\xbaH\x06\x1a\x04\x18d(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"V\n" +
+	"page_token\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"y\n" +
 	"\x14GetRecordingResponse\x12\x16\n" +
 	"\x06chunks\x18\x01 \x03(\fR\x06chunks\x12&\n" +
-	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xbf\x04\n" +
+	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\x12!\n" +
+	"\fempty_reason\x18\x03 \x01(\tR\vemptyReason\"\xbf\x04\n" +
 	"\x15WatchDecisionsRequest\x12\xe9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xd0\x02\xbaH\xcc\x02\xba\x01\xc8\x02\n" +
 	"\vparent.name\x12\x9f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1a\x96\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12+\n" +

@@ -28,6 +28,8 @@ type exportCommand struct {
 	since          time.Duration
 	from, to, file string
 	begin, end     time.Time
+	// none is why nothing is kept of the first target of which the service knows it.
+	none error
 }
 
 func newExport(of *targetsCommand) *cobra.Command {
@@ -138,11 +140,13 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 			recorded++
 		}
 	}
-	if steps == 0 && (!c.begin.IsZero() || !c.end.IsZero()) {
+	switch {
+	case steps == 0 && c.none != nil:
+		return c.none
+	case steps == 0 && (!c.begin.IsZero() || !c.end.IsZero()):
 		return errors.New("the service has kept no decisions of this time: without --since, --from and --to it exports all that it has")
-	}
-	if steps == 0 {
-		return errors.New("the service has kept no decisions: they expire after --recording-age, and only targets that fit into --recording-total-bytes are recorded")
+	case steps == 0:
+		return errors.New("the service has kept no decisions: those of fleets, of the older profiles and without the store, and dry runs are not recorded")
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, recorded)
 	if none := len(targets) - recorded; none > 0 {
@@ -166,6 +170,9 @@ func (c *exportCommand) one(cmd *cobra.Command, client setpointv1.TargetServiceC
 			return 0, err
 		}
 		chunks = append(chunks, page.GetChunks()...)
+		if why := page.GetEmptyReason(); why != "" && c.none == nil {
+			c.none = fmt.Errorf("the service has kept no decisions of %s: %s", target, why)
+		}
 		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
 			break
 		}

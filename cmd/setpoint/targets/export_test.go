@@ -4,7 +4,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -132,17 +134,30 @@ func TestAnExportWithoutRecordingSaysWhy(t *testing.T) {
 	if !strings.Contains(got.Stderr, "--recording-bytes is 0") || strings.Contains(got.Stderr, "store") {
 		t.Errorf("off: %s", got.Stderr)
 	}
-	address, conn := startRecording(t)
-	if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
-		Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10},
-		Options: &setpointv1.RecommendOptions{Profile: "v1.19"}, // whose decisions are not kept
-	}); err != nil {
-		t.Fatal(err)
-	}
-	// The namespaces of a cluster can be given as the cluster, too.
-	for _, of := range []string{target, "clusters/c"} {
-		if got := run(t, "", "targets", "export", "--server", address, of); got.Code != 1 || !strings.Contains(got.Stderr, "they expire after --recording-age") {
-			t.Errorf("%s: exit code %d, %s", of, got.Code, got.Stderr)
+	for profile, want := range map[string]string{"v1.19": "the older profiles", "": "kept no decisions of " + target + ": its last decision, of 20"} {
+		var passed atomic.Int64
+		options.Recordings.Bytes = 1 << 20
+		options.Clock = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
+		address := clitest.StartServerWith(t, options)
+		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conn.Close() }()
+		if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
+			Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10},
+			Options: &setpointv1.RecommendOptions{Profile: profile},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if profile == "" {
+			passed.Store(int64(options.Recordings.Age + time.Second))
+		}
+		// The namespaces of a cluster can be given as the cluster, too.
+		for _, of := range []string{target, "clusters/c"} {
+			if got := run(t, "", "targets", "export", "--server", address, of); got.Code != 1 || !strings.Contains(got.Stderr, want) {
+				t.Errorf("%q, %s: exit code %d, %s", profile, of, got.Code, got.Stderr)
+			}
 		}
 	}
 }
