@@ -146,7 +146,7 @@ func boundsAt(all []timed, now time.Time, least, most int32) (low, high int32) {
 	for i := range all {
 		t := &all[i]
 		p := t.at(now)
-		low = max(low, t.minimum(now, p, base, most).replicas)
+		low = max(low, t.minimum(now, p, base).replicas)
 		if t.Max >= 0 && p.Active {
 			high = min(high, t.Max)
 		}

@@ -131,7 +131,7 @@ func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
 			continue
 		}
 		p := s.Times.At(r.now)
-		if m := s.minimum(r.now, &p, base, r.in.Spec.MaxReplicas); m.replicas >= 0 {
+		if m := s.minimum(r.now, &p, base); m.replicas >= 0 {
 			of := atOnce
 			if s.MinPaced {
 				of = paced

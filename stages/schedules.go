@@ -34,22 +34,21 @@ type minimum struct {
 
 var noMinimum = minimum{replicas: -1}
 
-// minimum returns the minimum in a period, at an instant of it; ramps begin and end at base, and go to most if the
-// minimum is larger.
-func (s *Schedule) minimum(now time.Time, p *schedule.Period, base, most int32) minimum {
+// minimum returns the minimum in a period, at an instant of it; ramps begin and end at base.
+func (s *Schedule) minimum(now time.Time, p *schedule.Period, base int32) minimum {
 	switch {
 	case s.Min < 0:
 		return noMinimum
 	case p.Active:
 		return minimum{replicas: s.Min, until: p.Until}
 	}
-	m, top := noMinimum, min(s.Min, most)
+	m := noMinimum
 	part := func(elapsed, ramp time.Duration, from, to time.Time) {
-		if n := base + partOf(top-base, elapsed, ramp); n > m.replicas {
+		if n := base + partOf(s.Min-base, elapsed, ramp); n > m.replicas {
 			m = minimum{n, to, from, to}
 		}
 	}
-	if top <= base {
+	if s.Min <= base {
 		return m
 	}
 	if up := p.Until.Add(-s.RampUp); !p.Until.IsZero() && now.After(up) {

@@ -203,26 +203,6 @@ func TestARampBeginsAtOtherSchedules(t *testing.T) {
 	}
 }
 
-// A minimum above maxReplicas counts as maxReplicas, so its ramp goes there: not past it, and what is told ahead is the same.
-func TestARampGoesToMaxReplicas(t *testing.T) {
-	half := map[string]string{"up": "2026-11-23T06:45:00Z", "down": "2026-11-23T19:15:00Z"}
-	for name, at := range half {
-		for _, paced := range []bool{false, true} {
-			g := newTarget(t)
-			g.in.Spec.MaxReplicas = 50
-			s := office(t)
-			s.Min, s.RampUp, s.RampDown, s.MinPaced = 100, 30*time.Minute, 30*time.Minute, paced
-			g.around.Plan.Schedules = []stages.Schedule{s}
-			if d := g.ask(instant(t, at), 26, 50); d.Desired != 26 {
-				t.Errorf("half way %s between 2 and 50, paced %t: %d, want 26 of %q", name, paced, d.Desired, messages(&d))
-			}
-			if ahead := g.around.Plan.Ahead(2, 50, instant(t, at)); !paced && ahead[0].Min != 26 {
-				t.Errorf("half way %s: told %v", name, ahead[0])
-			}
-		}
-	}
-}
-
 // window is a schedule of random bounds between two hours of the day in UTC, so that a test knows without
 // the clock of the product when it is active.
 type window struct {
