@@ -65,7 +65,7 @@ func (p *Plan) Ahead(least, most int32, from time.Time) []Bounds {
 	last := ends[min(transitionsAhead, len(ends))-1]
 	events := []Bounds{{At: from}}
 	for i := range all {
-		events = all[i].events(events, from, last, max(1, rampSteps/max(1, 2*ramps)), least, most)
+		events = all[i].events(events, from, last, max(1, rampSteps/max(1, 2*ramps)), least)
 	}
 	slices.SortStableFunc(events, func(a, b Bounds) int {
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(b.Event, a.Event)) // an event before a step at its instant
@@ -97,13 +97,13 @@ func (t *timed) at(now time.Time) *schedule.Period {
 }
 
 // events adds when the schedule starts and ends up to last, and the steps of its ramps.
-func (t *timed) events(to []Bounds, from, last time.Time, steps int, least, most int32) []Bounds {
+func (t *timed) events(to []Bounds, from, last time.Time, steps int, least int32) []Bounds {
 	add := func(at time.Time, what string) {
 		if at.After(from) {
 			to = append(to, Bounds{At: at, Event: what})
 		}
 	}
-	span := min(t.Min, most) - least
+	span := t.Min - least
 	ramp := func(begin time.Time, length time.Duration) {
 		// The minimum is the next one after each k of all parts of it, told at the next whole second.
 		parts := min(int64(steps), int64(span))
