@@ -35,7 +35,7 @@ forbid "^$module/(api|server|store|clients|cmd|simulation|hpa|web)|^google.golan
 # Libraries for people's commands and for other programs are no commands.
 forbid "^$module/cmd|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./check ./explain ./lint ./replay ./sources ./playground
 # What brings specs to them knows neither a cluster nor a server that listens.
-forbid "^$module/(cmd|store/|server$|server/(rest|services|admission|decision)$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime" ./hpa
+forbid "^$module/(cmd|store/|server$|server/(rest|services|simulations|watches|admission|decision)$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime" ./hpa
 forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...
 forbid "^$module/(server|recommender|store|cmd)" ./clients/...
 # The kit that starts it in tests has engines.
@@ -43,7 +43,7 @@ mapfile -t service < <(go list ./server/... | grep -v /servertest$)
 forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" "${service[@]}"
 forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
 # A decision knows neither a caller nor a price: package requests does.
-found=$(go list -f '{{join .Imports "\n"}}' ./server/decision ./server/recordings | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|requests|services|waits|wire)(/|$)" || true)
+found=$(go list -f '{{join .Imports "\n"}}' ./server/decision ./server/recordings | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|overrides|requests|services|simulations|streams|waits|watches|wire)(/|$)" || true)
 if [ -n "$found" ]; then
   printf 'server/decision and server/recordings must not import:\n%s\n' "$found"
   status=1

@@ -47,8 +47,10 @@ import (
 	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/shares"
 	"github.com/setpoint-dev/setpoint/server/signin"
+	"github.com/setpoint-dev/setpoint/server/simulations"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/server/watches"
 	"github.com/setpoint-dev/setpoint/server/workers"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -202,13 +204,13 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 		service any
 	}{
 		{services.RecommendationsDesc(), s.service},
-		{services.TargetsDesc(), services.NewTargets(s.service, engine, log, services.WatchOptions{
+		{services.TargetsDesc(), services.NewTargets(s.service, engine, log, watches.Options{
 			Hub: s.hub, PerCaller: options.MaxWatchersPerCaller, Heartbeat: options.WatchHeartbeat, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
-		{&setpointv1.SimulationService_ServiceDesc, services.NewSimulations(services.SimulationOptions{
+		{&setpointv1.SimulationService_ServiceDesc, simulations.New(simulations.Options{
 			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
-		{&setpointv1.OverrideService_ServiceDesc, services.NewOverrides(s.overrides, engine, s.log)},
+		{&setpointv1.OverrideService_ServiceDesc, overrides.NewService(s.overrides, engine, s.log)},
 		{&setpointv1.FleetService_ServiceDesc, services.NewFleets(all)},
 		{&setpointv1.OperationsService_ServiceDesc, s.operations},
 	} {

@@ -8,4 +8,6 @@
 //
 // A decision waits for the store only where it is the first one on a cluster since the start, and then no longer than
 // a second. While the store is away, what is known stays in force until it expires.
+//
+// Service serves OverrideService: it validates, says who did what in the log, and lists what a caller may see.
 package overrides

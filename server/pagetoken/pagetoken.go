@@ -2,9 +2,11 @@
 // each is encrypted and authenticated (AES-256-GCM, with a key derived from the shared
 // one and 128 random bits), padded, and bound to the list that it continues.
 //
-//	token := pagetoken.Seal(key, list, "demo/shop/web")
+//	tokens := pagetoken.New(engine)
+//	list := pagetoken.ListOf(ctx, method, parent, scope)
+//	position, err := tokens.Position(ctx, list, req.GetPageToken())
 //	…
-//	position, ok := pagetoken.Open(key, list, token)
+//	token, err := tokens.Next(ctx, list, "demo/shop/web")
 package pagetoken
 
 import (

@@ -16,9 +16,11 @@ type Problem struct {
 	Code   codes.Code
 	Reason string
 	// Fields are those of the violations, sorted, each once.
-	Fields   []string
-	Metadata map[string]string
-	Message  string
+	Fields []string
+	// Violations are they as they come, each with its description.
+	Violations []string
+	Metadata   map[string]string
+	Message    string
 }
 
 // ProblemOf is the problem of an item, of a batch or a stream.
@@ -34,6 +36,7 @@ func ProblemOf(s *rpcstatus.Status) Problem {
 		case *errdetails.BadRequest:
 			for _, v := range d.GetFieldViolations() {
 				p.Fields = append(p.Fields, v.GetField())
+				p.Violations = append(p.Violations, v.GetField()+": "+v.GetDescription())
 			}
 		}
 	}

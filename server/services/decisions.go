@@ -1,7 +1,9 @@
 package services
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -14,7 +16,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // ListDecisions returns a page of a target's decisions, the newest first.
@@ -22,8 +26,8 @@ func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
-	list := listOf(ctx, listDecisionsMethod, req.GetParent(), nil)
-	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	list := pagetoken.ListOf(ctx, setpointv1.TargetService_ListDecisions_FullMethodName, req.GetParent(), nil)
+	position, err := s.pages.Position(ctx, list, req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +35,7 @@ func (s *Targets) ListDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	if err != nil {
 		return nil, err
 	}
-	page.NextPageToken, err = s.pages.next(ctx, list, page.GetNextPageToken())
+	page.NextPageToken, err = s.pages.Next(ctx, list, page.GetNextPageToken())
 	return page, err
 }
 
@@ -46,7 +50,7 @@ func (s *Targets) listDecisions(ctx context.Context, req *setpointv1.ListDecisio
 	if err != nil {
 		return nil, err
 	}
-	size := pageSize(req.GetPageSize(), defaultDecisionsPage)
+	size := cmp.Or(int(req.GetPageSize()), defaultDecisionsPage)
 	first, shown := position == "", ""
 	if id, ok := strings.CutPrefix(position, afterRecord); ok {
 		position, shown = "", id
@@ -93,9 +97,9 @@ const afterRecord = "pending-"
 
 // logPage reads a page of the log. It skips invalid entries.
 func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
-	values, next, err := s.decisionsPage(ctx, target, position, size)
+	values, next, err := s.log.ReadLog(ctx, decision.ParseTarget(target), position, size)
 	if err != nil {
-		return nil, err
+		return nil, ofLog(ctx, target, err)
 	}
 	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
 	for _, value := range values {
@@ -140,4 +144,12 @@ func newerThan(last *setpointv1.Decision, newest []*setpointv1.Decision, pending
 		}
 	}
 	return pending || len(newest) == 0 || !newest[0].GetTime().AsTime().After(last.GetTime().AsTime())
+}
+
+// ofLog maps an error of a log that was read from a position.
+func ofLog(ctx context.Context, target string, err error) error {
+	if errors.Is(err, store.ErrInvalidPosition) {
+		return pagetoken.Bad()
+	}
+	return apierror.OfStore(ctx, target, err)
 }

@@ -1,9 +1,11 @@
 package services
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/store"
@@ -59,8 +62,8 @@ func (s *Targets) list(ctx context.Context, method string, of store.Store, req l
 	}
 	filter := decision.ParseParent(req.GetParent())
 	scope := access.ScopeOf(ctx, filter)
-	list := listOf(ctx, method, req.GetParent(), scope)
-	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	list := pagetoken.ListOf(ctx, method, req.GetParent(), scope)
+	position, err := s.pages.Position(ctx, list, req.GetPageToken())
 	if err != nil {
 		return "", err
 	}
@@ -68,7 +71,7 @@ func (s *Targets) list(ctx context.Context, method string, of store.Store, req l
 	if err != nil {
 		return "", err
 	}
-	keys, next, err := visible(ctx, of, filter, scope, after, pageSize(req.GetPageSize(), defaultTargetsPage))
+	keys, next, err := visible(ctx, of, filter, scope, after, cmp.Or(int(req.GetPageSize()), defaultTargetsPage))
 	if err != nil {
 		return "", apierror.OfStore(ctx, req.GetParent(), err)
 	}
@@ -87,7 +90,7 @@ func (s *Targets) list(ctx context.Context, method string, of store.Store, req l
 	if next == (store.Key{}) {
 		return "", nil
 	}
-	return s.pages.next(ctx, list, positionOf(next))
+	return s.pages.Next(ctx, list, positionOf(next))
 }
 
 // appendTargets adds the existing targets to a list, with their specs in use if the request wants them:
@@ -136,13 +139,8 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 	return len(keys), nil
 }
 
-const (
-	// maxListSteps limits the reads of the store for one page. Each step but the first
-	// skips targets that the caller may not read, at least a namespace.
-	maxListSteps = 32
-	// probe is how many keys are requested after one that the caller may not read.
-	probe = 16
-)
+// probe is how many keys are requested after one that the caller may not read.
+const probe = 16
 
 // visible returns up to size keys of a store after a key that the caller may read, and the key to continue
 // from; the zero key: there are no more. A page may be short although there are more: a call takes
@@ -155,7 +153,7 @@ func visible(ctx context.Context, of store.Store, filter store.Filter, scope *po
 		}
 		return keys, next, err
 	}
-	for step, limit := 0, size; step < maxListSteps; step++ {
+	for step, limit := 0, size; step < pagetoken.MostReads; step++ {
 		found, err := of.List(ctx, filter, after, limit)
 		if err != nil {
 			return nil, store.Key{}, err
@@ -186,4 +184,20 @@ func visible(ctx context.Context, of store.Store, filter store.Filter, scope *po
 		limit = min(size-len(keys), probe)
 	}
 	return keys, after, nil
+}
+
+// positionOf formats a key as a position, and keyAt parses it.
+func positionOf(key store.Key) string {
+	return key.Cluster + "/" + key.Namespace + "/" + key.Target
+}
+
+func keyAt(position string) (store.Key, error) {
+	if position == "" {
+		return store.Key{}, nil
+	}
+	parts := strings.Split(position, "/")
+	if len(parts) != 3 {
+		return store.Key{}, pagetoken.Bad()
+	}
+	return store.Key{Cluster: parts[0], Namespace: parts[1], Target: parts[2]}, nil
 }

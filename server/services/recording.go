@@ -2,7 +2,6 @@ package services
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -11,7 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/decision"
-	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
 )
 
 // Pages of GetRecording: how many chunks.
@@ -32,8 +31,8 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 		}
 		return nil, status.Error(codes.Unimplemented, "this server keeps nothing of what targets are asked: "+why)
 	}
-	list := listOf(ctx, getRecordingMethod, req.GetName(), nil)
-	position, err := s.pages.position(ctx, list, req.GetPageToken())
+	list := pagetoken.ListOf(ctx, setpointv1.TargetService_GetRecording_FullMethodName, req.GetName(), nil)
+	position, err := s.pages.Position(ctx, list, req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
@@ -52,16 +51,13 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 	}
 	key := decision.ParseTarget(req.GetName())
 	chunks, next, err := s.targets.Recordings.Read(ctx, key, position, since, size)
-	if errors.Is(err, store.ErrInvalidPosition) {
-		return nil, badPageToken()
-	}
 	if err != nil {
-		return nil, apierror.OfStore(ctx, req.GetName(), err)
+		return nil, ofLog(ctx, req.GetName(), err)
 	}
 	page := &setpointv1.GetRecordingResponse{Chunks: chunks}
 	if len(chunks) == 0 && position == "" && next == "" {
 		page.EmptyReason = s.targets.Recordings.Absence(&key, known.Updated, now)
 	}
-	page.NextPageToken, err = s.pages.next(ctx, list, next)
+	page.NextPageToken, err = s.pages.Next(ctx, list, next)
 	return page, err
 }

@@ -57,16 +57,27 @@ func TestStagesAreTold(t *testing.T) {
 			t.Errorf("%s: %v", what, got)
 		}
 	}
-	w := watch(t, s, &setpointv1.WatchDecisionsRequest{Parent: web})
+	stream, err := s.Targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: web})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watched := func() *setpointv1.Decision {
+		r, err := stream.Recv()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.GetDecision()
+	}
+	watched() // nothing, so the watch is there
 	answer := s.Recommend(t, twoQueues(smallest, servertest.WithID("one")))
 	check("the answer", answer)
-	pending := w.next().GetDecision()
+	pending := watched()
 	if check("the watch", pending); pending.GetOutcome() != "PENDING" {
 		t.Errorf("watched %v", pending)
 	}
 	check("the pending one", s.Target(t, web).GetLastDecision())
 	s.Report(t, web, answer.GetRecommendationId(), "APPLIED", "")
-	settled := w.next().GetDecision()
+	settled := watched()
 	if check("the watch", settled); settled.GetOutcome() != "APPLIED" {
 		t.Errorf("watched %v", settled)
 	}

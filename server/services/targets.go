@@ -5,15 +5,19 @@ import (
 	"errors"
 	"runtime"
 
+	"google.golang.org/grpc"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/fleets"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/watches"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -29,20 +33,20 @@ type Targets struct {
 	targets  *decision.Targets
 	requests *requests.Reader
 	log      store.Log
-	pages    *pageTokens
+	pages    *pagetoken.Tokens
 	stored   *stored.Targets
 	fleets   *fleets.Fleets
 	sources  stored.Sources
-	watches  *watches
+	watches  *watches.Watches
 	// lists is a semaphore for loading the parts of lists.
 	lists chan struct{}
 }
 
 // NewTargets returns the service, with the targets of the recommendations' service.
-func NewTargets(r *Recommendations, engine store.Engine, log store.Log, watch WatchOptions) *Targets {
-	pages := newPageTokens(engine)
+func NewTargets(r *Recommendations, engine store.Engine, log store.Log, watch watches.Options) *Targets {
+	pages := pagetoken.New(engine)
 	return &Targets{
-		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, fleets: r.fleets, sources: r.sources, watches: newWatches(watch, pages),
+		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, fleets: r.fleets, sources: r.sources, watches: watches.New(watch, pages),
 		lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
 	}
 }
@@ -89,7 +93,7 @@ func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRe
 		room = maxSpecsPage
 	}
 	var err error
-	response.NextPageToken, err = s.list(ctx, listTargetsMethod, s.targets.Store(), req, func(keys []store.Key) (kept int, full bool, err error) {
+	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargets_FullMethodName, s.targets.Store(), req, func(keys []store.Key) (kept int, full bool, err error) {
 		kept, err = s.appendTargets(ctx, response, req, keys, &room)
 		return kept, req.GetWithSpecInUse() && room <= 0, err
 	})
@@ -99,11 +103,9 @@ func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRe
 	return response, nil
 }
 
-func pageSize(asked int32, fallback int) int {
-	if asked == 0 {
-		return fallback
-	}
-	return int(asked)
+// WatchDecisions streams decisions, see package watches.
+func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+	return s.watches.Decisions(req, stream)
 }
 
 // DeleteTarget deletes a target and its history.

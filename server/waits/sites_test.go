@@ -18,16 +18,16 @@ var queues = map[string]struct {
 	kind waits.Kind
 	none string
 }{
-	"rest/translations.go small":     {kind: waits.Translation},
-	"rest/translations.go large":     {kind: waits.Translation},
-	"services/simulations.go places": {kind: waits.Simulation},
-	"services/simulations.go turns":  {none: "whoever finds it full is refused"},
-	"decision/batch.go make":         {none: "of one batch, whose fleets wait for each other"},
-	"services/stream.go places":      {none: "of one stream, which has no ticket while it is not read"},
-	"services/targets.go lists":      {kind: waits.List},
-	"requests/requests.go Gate":      {kind: waits.Large},
-	"admission/guard.go decoding":    {none: "few wait (waitingToDecode), and their memory is apart from that of recommendations"},
-	"signin/exchanges.go turns":      {none: "signing in is no call: it has no ticket and no place"},
+	"rest/translations.go small":        {kind: waits.Translation},
+	"rest/translations.go large":        {kind: waits.Translation},
+	"simulations/simulations.go places": {kind: waits.Simulation},
+	"simulations/simulations.go turns":  {none: "whoever finds it full is refused"},
+	"decision/batch.go make":            {none: "of one batch, whose fleets wait for each other"},
+	"services/stream.go places":         {none: "of one stream, which has no ticket while it is not read"},
+	"services/targets.go lists":         {kind: waits.List},
+	"requests/requests.go Gate":         {kind: waits.Large},
+	"admission/guard.go decoding":       {none: "few wait (waitingToDecode), and their memory is apart from that of recommendations"},
+	"signin/exchanges.go turns":         {none: "signing in is no call: it has no ticket and no place"},
 }
 
 // A queue that nobody thought of would hold what others need. It belongs to a kind of package waits,

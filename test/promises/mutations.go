@@ -31,7 +31,7 @@ var Mutations = []Mutation{
 		"d.Adjusted != nil && len(d.Adjusted.Overrides) > 0 || ", ""},
 	{"a refused change reads only its version", "TestBytesOfRefusedChanges", "server/overrides/queue.go",
 		"err == nil && versions[0] == kept.Version", "err == nil && versions == nil"},
-	{"overrides that the store has lost", "TestOverridesInTheLog", "server/services/overrides.go",
+	{"overrides that the store has lost", "TestOverridesInTheLog", "server/overrides/service.go",
 		"if isNew {", "if isNew || true {"},
 	{"an override that was acknowledged is not lost", "TestOverridesEndByTheStoresClock", "server/decision/clock.go",
 		"return at.Add(-time.Duration(c.certain.Load()))", "return at"},
@@ -312,7 +312,7 @@ var Mutations = []Mutation{
 		"return \"it answers with an error\"", "return err.Error()"},
 	{"specs and observations take no more", "TestABoundOfBytesHoldsForSmallSteps", "store/change.go",
 		"(more.Keys > 0 || more.Bytes > 0)", "(more.Keys > 0 || more.Bytes > 1024)"},
-	{"a simulation takes no more time", "TestASimulationThatTakesTooLongEnds", "server/services/simulations.go",
+	{"a simulation takes no more time", "TestASimulationThatTakesTooLongEnds", "server/simulations/simulations.go",
 		"timer: time.AfterFunc(longest, end), left: longest,", "timer: time.AfterFunc(time.Hour, end), left: time.Hour,"},
 }
 

@@ -1,4 +1,4 @@
-package services_test
+package overrides_test
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func TestADecisionTellsOverridesThatBeginAndEnd(t *testing.T) {
 		place, of string
 		other     bool
 	}{
-		{servertest.Web, "target", false}, {shop, "namespace", true}, {demo, "cluster", true},
+		{servertest.Web, "target", false}, {shopName, "namespace", true}, {demoName, "cluster", true},
 	} {
 		for _, deleted := range []bool{false, true} {
 			t.Run(fmt.Sprint(c.of, " deleted ", deleted), func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestOverridesThatBeginAtOnce(t *testing.T) {
 		return seenBy(s.Decisions(t, servertest.Web)[0])
 	}
 	for i := range 12 {
-		create(t, s, servertest.Web, fmt.Sprintf("o-%02d", i), &setpointv1.Override{NoScaleUp: true, Reason: strings.Repeat("é", 256), ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour + time.Duration(i)*time.Minute))})
+		createOn(t, s, servertest.Web, fmt.Sprintf("o-%02d", i), &setpointv1.Override{NoScaleUp: true, Reason: strings.Repeat("é", 256), ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour + time.Duration(i)*time.Minute))})
 	}
 	told := map[string]int{}
 	for i, want := range []int{4, 4, 0, 0} {
@@ -160,7 +160,7 @@ func TestAnOverrideBetweenTwoDecisions(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.RequestFor(servertest.Web))
-	create(t, s, shop, "short", until(time.Minute, hold))
+	createOn(t, s, shopName, "short", until(time.Minute, hold))
 	s.Clock.Advance(2 * time.Minute)
 	if response := s.Recommend(t, servertest.RequestFor(servertest.Web)); len(response.GetAdjustments()) != 0 || seenBy(s.Decisions(t, servertest.Web)[0]) != nil {
 		t.Errorf("told %v", response)

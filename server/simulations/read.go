@@ -1,4 +1,4 @@
-package services
+package simulations
 
 import (
 	"cmp"
@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -295,11 +296,8 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 func (r *simulationReader) amount(field, text string) int64 {
 	milli, inRange, err := quantity.ParseMilli(text)
 	if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
-		r.refuse(field, `Invalid value: %q: must be a quantity of at least 0, such as "250m" or "1Gi"`, clip(text))
+		r.refuse(field, `Invalid value: %q: must be a quantity of at least 0, such as "250m" or "1Gi"`, apierror.Clip(text))
 		return 0
 	}
 	return milli
 }
-
-// clip returns the beginning of a possibly long text.
-func clip(text string) string { return text[:min(len(text), 64)] }

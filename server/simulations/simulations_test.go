@@ -1,14 +1,14 @@
-package services_test
+package simulations_test
 
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 	"time"
 
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -17,6 +17,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
+
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // simulate returns all that is answered.
 func simulate(ctx context.Context, s *servertest.Service, req *setpointv1.SimulateRequest) (all []*setpointv1.SimulateResponse, err error) {
@@ -218,26 +220,11 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		// a busy machine.
 		t.Run(name, func(t *testing.T) {
 			_, err := simulate(t.Context(), s, whole(tt.change))
-			if status.Code(err) != tt.code || !strings.Contains(violations(err), tt.want) {
-				t.Errorf("%v: %s", err, violations(err))
+			if text := fmt.Sprint(err, servertest.RPCProblem(err).Violations); status.Code(err) != tt.code || !strings.Contains(text, tt.want) {
+				t.Error(text)
 			}
 		})
 	}
-}
-
-// violations are an error's text and details.
-func violations(err error) string {
-	text := err.Error()
-	for _, d := range status.Convert(err).Details() {
-		if bad, ok := d.(interface {
-			GetFieldViolations() []*errdetails.BadRequest_FieldViolation
-		}); ok {
-			for _, v := range bad.GetFieldViolations() {
-				text += "\n" + v.GetField() + ": " + v.GetDescription()
-			}
-		}
-	}
-	return text
 }
 
 // A simulation ends when its caller goes, and when the server stops; one beyond those that may
@@ -325,8 +312,8 @@ func TestSimulateStages(t *testing.T) {
 	req.Specs[1].Stages.Schedules[0].MinReplicas = new(int32(51))
 	_, err = simulate(t.Context(), s, req)
 	for _, want := range []string{"stages.schedules[0].timeZone: ", "specs[1].stages.schedules[0].minReplicas: "} {
-		if !strings.Contains(violations(err), want) {
-			t.Errorf("%q lacks %q", violations(err), want)
+		if text := fmt.Sprint(err, servertest.RPCProblem(err).Violations); !strings.Contains(text, want) {
+			t.Errorf("%q lacks %q", text, want)
 		}
 	}
 	held := &setpointv1.SimulateRequest{Spec: servertest.SimulatedSpec(60, 50), FiguresOnly: true, Scenario: servertest.DayOfWeb + "\nevents: [{at: 0s, for: 24h, override: {hold: true}}]\n"}

@@ -1,4 +1,6 @@
-package services
+// Package simulations serves SimulationService: it reads a request (read.go), bounds what it costs, waits for its turn,
+// and sends the steps of each spec in virtual time (package simulation) for as long as the caller reads them.
+package simulations
 
 import (
 	"cmp"
@@ -22,12 +24,13 @@ import (
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/streams"
 	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
-// SimulationOptions limit simulations.
-type SimulationOptions struct {
+// Options limit simulations.
+type Options struct {
 	// AtOnce is how many run concurrently on this instance, one processor each. 0: none
 	// are allowed.
 	AtOnce int
@@ -75,25 +78,25 @@ const (
 // errTooLong ends a simulation that took longer than its work may take.
 var errTooLong = errors.New("it takes too long")
 
-// Simulations serves SimulationService.
-type Simulations struct {
+// Service serves SimulationService.
+type Service struct {
 	setpointv1.UnimplementedSimulationServiceServer
-	options SimulationOptions
+	options Options
 	places  chan struct{}
 	turns   chan struct{} // one for each waiting or running request
-	callers perCaller
+	callers streams.PerCaller
 }
 
-// NewSimulations returns the service.
-func NewSimulations(options SimulationOptions) *Simulations {
-	return &Simulations{
+// New returns the service.
+func New(options Options) *Service {
+	return &Service{
 		options: options, places: make(chan struct{}, options.AtOnce), turns: make(chan struct{}, options.AtOnce+mostWaiting),
 	}
 }
 
 // enter waits for a request's turn.
-func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
-	left, taken := s.callers.take(access.CallerOf(ctx).Name(), mostOfCaller)
+func (s *Service) enter(ctx context.Context) (leave func(), err error) {
+	left, taken := s.callers.Take(access.CallerOf(ctx).Name(), mostOfCaller)
 	if !taken {
 		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has the maximum number of simulations running or waiting; wait for them")
 	}
@@ -127,7 +130,7 @@ func (s *Simulations) enter(ctx context.Context) (leave func(), err error) {
 }
 
 // Simulate runs each spec, until the caller goes or the server stops.
-func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
+func (s *Service) Simulate(req *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
 	if err := apierror.OfStructure(req); err != nil {
 		return err
 	}
@@ -166,7 +169,7 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 			runs, asked.world.Duration, asked.world.Loop.SyncPeriod, steps, mostSimulatedSteps, fewer))
 	}
 	p.world = asked.world
-	return attend(stream, s.options.UnreadTimeout, s.options.Draining, func(stream grpc.ServerStream) error {
+	return streams.Attend(stream, s.options.UnreadTimeout, s.options.Draining, func(stream grpc.ServerStream) error {
 		p.stream = stream
 		for i := range asked.runs {
 			if err := p.run(&asked.runs[i]); err != nil {
@@ -178,7 +181,7 @@ func (s *Simulations) Simulate(req *setpointv1.SimulateRequest, stream grpc.Serv
 }
 
 // endWhenDraining cancels the run when the server begins to stop.
-func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
+func (s *Service) endWhenDraining(ctx context.Context, cancel context.CancelFunc) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -192,7 +195,7 @@ func (s *Simulations) endWhenDraining(ctx context.Context, cancel context.Cancel
 }
 
 // failed returns why a run ended early.
-func (s *Simulations) failed(ctx, caller context.Context, longest time.Duration, name string, err error) error {
+func (s *Service) failed(ctx, caller context.Context, longest time.Duration, name string, err error) error {
 	if _, ok := status.FromError(err); ok {
 		return err
 	}
@@ -216,7 +219,7 @@ func (s *Simulations) failed(ctx, caller context.Context, longest time.Duration,
 // played is the state of a running request.
 type played struct {
 	ctx     context.Context
-	service *Simulations
+	service *Service
 	req     *setpointv1.SimulateRequest
 	stream  grpc.ServerStream
 	world   *simulation.Scenario
@@ -299,7 +302,7 @@ func (p *played) send(r *setpointv1.SimulateResponse) error {
 	return p.waiting(func() error {
 		began := time.Now()
 		err := p.stream.SendMsg(r)
-		patience := cmp.Or(p.service.options.UnreadTimeout, unreadTimeout)
+		patience := cmp.Or(p.service.options.UnreadTimeout, streams.UnreadTimeout)
 		if p.unread += time.Since(began); err == nil && p.unread > patience+time.Duration(p.bytes)*time.Second/slowestReader {
 			return status.Errorf(codes.Aborted, "the caller reads less than %d bytes a second, and others wait for its place; set stepInterval or figuresOnly, or read faster", slowestReader)
 		}

@@ -1,4 +1,4 @@
-package services
+package simulations
 
 import (
 	"cmp"
@@ -466,7 +466,7 @@ func TestASimulationsWorkIsItsTime(t *testing.T) {
 		for range pairs {
 			cases = append(cases, []atom{atoms[random.IntN(len(atoms))], atoms[random.IntN(len(atoms))]})
 		}
-		s := NewSimulations(SimulationOptions{AtOnce: 1, Work: work, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Hour})
+		s := New(Options{AtOnce: 1, Work: work, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Hour})
 		for _, atoms := range cases {
 			slices.SortStableFunc(atoms, func(a, b atom) int { return cmp.Compare(b.rank, a.rank) })
 			c := k.costly()
@@ -541,7 +541,7 @@ func TestTheLoadsOfAFleetsMembersAreWork(t *testing.T) {
 	put(c.world, []any{"fleet", "members"}, members)
 	delete(c.world, "events")
 	put(c.world, []any{"duration"}, "3h")
-	s := NewSimulations(SimulationOptions{AtOnce: 1, Work: 2_000_000, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Hour})
+	s := New(Options{AtOnce: 1, Work: 2_000_000, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Hour})
 	err := s.Simulate(c.request(t), &takenStream{ctx: t.Context()})
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "karmada: the simulation is too large: at 0s its 64 members have evaluated") {
 		t.Errorf("got %v", err)
@@ -552,7 +552,7 @@ func TestTheLoadsOfAFleetsMembersAreWork(t *testing.T) {
 func TestASimulationThatTakesTooLongEnds(t *testing.T) {
 	t.Parallel()
 	k := &kit{t, worlds["many steps"]}
-	s := NewSimulations(SimulationOptions{AtOnce: 1, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Nanosecond})
+	s := New(Options{AtOnce: 1, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Nanosecond})
 	err := s.Simulate(k.costly().request(t), &takenStream{ctx: t.Context()})
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "runs for at most 1ns here; shorten the time") {
 		t.Errorf("got %v", err)
@@ -565,7 +565,7 @@ func TestASlowReaderLosesItsPlace(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		k := &kit{t, worlds["many steps"]}
-		s := NewSimulations(SimulationOptions{AtOnce: 1, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Second})
+		s := New(Options{AtOnce: 1, Defaults: recommender.DefaultOptions(), Guard: &admission.Guard{}, Time: time.Second})
 		req := k.costly().request(t)
 		req.FiguresOnly = false
 		stream := &takenStream{ctx: t.Context(), each: 50 * time.Second}

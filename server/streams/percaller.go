@@ -1,15 +1,15 @@
-package services
+package streams
 
 import "sync"
 
-// perCaller counts the calls that each caller has open. It may be used concurrently.
-type perCaller struct {
+// PerCaller counts the calls that each caller has open. It may be used concurrently.
+type PerCaller struct {
 	mu   sync.Mutex
 	open map[string]int // guarded by mu
 }
 
-// take counts a call, unless its caller has that many; 0: any number. Calls of nobody are not limited.
-func (p *perCaller) take(caller string, most int) (leave func(), taken bool) {
+// Take counts a call, unless its caller has that many; 0: any number. Calls of nobody are not limited.
+func (p *PerCaller) Take(caller string, most int) (leave func(), taken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if caller != "" && most > 0 && p.open[caller] >= most {

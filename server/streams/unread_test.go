@@ -1,4 +1,4 @@
-package services_test
+package streams_test
 
 import (
 	"fmt"
@@ -15,6 +15,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
+
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // longSimulation is answered with some megabytes.
 func longSimulation() *setpointv1.SimulateRequest {
@@ -38,7 +40,7 @@ func unreadWatch(t *testing.T, s *servertest.Service) grpc.ServerStreamingClient
 		t.Fatal(err)
 	}
 	for i := range 400 {
-		decide(t, s, fmt.Sprint("t", i), 20)
+		s.Recommend(t, servertest.Queue(fmt.Sprint("clusters/demo/namespaces/shop/targets/t", i), 2, 20))
 	}
 	return stream
 }
@@ -80,7 +82,7 @@ func TestAWatcherThatReadsNothingLosesItsPlace(t *testing.T) {
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.UnreadTimeout, su.Options.MaxWatchers = time.Second, 1 })
 	unread := unreadWatch(t, s)
 	eventuallyOpens(t, func() (grpc.ServerStreamingClient[setpointv1.WatchDecisionsResponse], error) {
-		return s.Targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: targetNamed("other")})
+		return s.Targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: "clusters/demo/namespaces/shop/targets/other"})
 	})
 	ends(t, unread, codes.Aborted)
 }

@@ -1,4 +1,6 @@
-package services
+// Package streams is for calls whose responses come for as long as the caller reads: one that reads nothing loses
+// its place, and each caller has so many.
+package streams
 
 import (
 	"cmp"
@@ -14,8 +16,8 @@ import (
 )
 
 const (
-	// unreadTimeout is how long a response may wait for a caller that reads nothing.
-	unreadTimeout = time.Minute
+	// UnreadTimeout is how long a response may wait for a caller that reads nothing.
+	UnreadTimeout = time.Minute
 	// drainPatience is how long a stream may take to end after the server begins to stop.
 	drainPatience = time.Second
 )
@@ -34,12 +36,12 @@ func (a *attended) SendMsg(m any) error {
 	return a.ServerStream.SendMsg(m)
 }
 
-// attend runs the sender of a stream, in a goroutine of its own. It returns before the sender if a
+// Attend runs the sender of a stream, in a goroutine of its own. It returns before the sender if a
 // send takes longer than patience, or if the sender does not end soon after the server begins to
 // stop. When the handler returns, gRPC ends the stream, and the blocked send fails. After a failed
 // send the sender must not use what the handler releases.
-func attend(stream grpc.ServerStream, patience time.Duration, draining <-chan struct{}, sender func(grpc.ServerStream) error) error {
-	patience = cmp.Or(patience, unreadTimeout)
+func Attend(stream grpc.ServerStream, patience time.Duration, draining <-chan struct{}, sender func(grpc.ServerStream) error) error {
+	patience = cmp.Or(patience, UnreadTimeout)
 	unread := make(chan struct{}, 1)
 	a := &attended{stream, patience, time.AfterFunc(patience, func() {
 		select {

@@ -1,4 +1,4 @@
-package services_test
+package watches_test
 
 import (
 	"bufio"
@@ -23,6 +23,8 @@ import (
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
+
+func TestMain(m *testing.M) { servertest.Main(m) }
 
 // watching is an open call of WatchDecisions.
 type watching struct {

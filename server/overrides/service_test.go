@@ -1,4 +1,4 @@
-package services_test
+package overrides_test
 
 import (
 	"fmt"
@@ -11,7 +11,6 @@ import (
 
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -23,9 +22,11 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
+func TestMain(m *testing.M) { servertest.Main(m) }
+
 const (
-	demo     = "clusters/demo"
-	shop     = "clusters/demo/namespaces/shop"
+	demoName = "clusters/demo"
+	shopName = "clusters/demo/namespaces/shop"
 	webOther = "clusters/demo/namespaces/shop/targets/other"
 )
 
@@ -42,19 +43,7 @@ func overridesOf(s *servertest.Service) setpointv1.OverrideServiceClient {
 	return setpointv1.NewOverrideServiceClient(s.Conn)
 }
 
-// violationsOf returns the violations of an error, each with its field.
-func violationsOf(err error) (all []string) {
-	for _, detail := range status.Convert(err).Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok {
-			for _, v := range bad.GetFieldViolations() {
-				all = append(all, v.GetField()+": "+v.GetDescription())
-			}
-		}
-	}
-	return all
-}
-
-func create(t *testing.T, s *servertest.Service, parent, id string, o *setpointv1.Override) *setpointv1.Override {
+func createOn(t *testing.T, s *servertest.Service, parent, id string, o *setpointv1.Override) *setpointv1.Override {
 	t.Helper()
 	resp, err := overridesOf(s).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: id, Override: o})
 	if err != nil {
@@ -92,7 +81,7 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 	if before.GetDesiredReplicas() <= 4 || len(before.GetAdjustments()) != 0 {
 		t.Fatalf("before: %v", before)
 	}
-	created := create(t, s, servertest.Web, "freeze", until(time.Hour, hold))
+	created := createOn(t, s, servertest.Web, "freeze", until(time.Hour, hold))
 	if want := servertest.Web + "/overrides/freeze"; created.GetName() != want || !created.GetCreateTime().AsTime().Equal(servertest.T0) || !created.GetStartTime().AsTime().Equal(servertest.T0) {
 		t.Errorf("created %v, want %s from now on", created, want)
 	}
@@ -123,7 +112,7 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 	if after := s.Recommend(t, request()); !overridden(during) || overridden(before) || overridden(after) {
 		t.Errorf("the condition Overridden before, during and after: %t, %t, %t", overridden(before), overridden(during), overridden(after))
 	}
-	if names := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: demo}); len(names) != 0 {
+	if names := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: demoName}); len(names) != 0 {
 		t.Errorf("the list has an expired one: %v", names)
 	}
 }
@@ -132,7 +121,7 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 func TestOverrideThatBeginsLater(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	create(t, s, shop, "", until(2*time.Hour, func(o *setpointv1.Override) {
+	createOn(t, s, shopName, "", until(2*time.Hour, func(o *setpointv1.Override) {
 		o.Pin, o.StartTime = new(int32(2)), timestamppb.New(servertest.T0.Add(time.Hour))
 	}))
 	if got := s.Recommend(t, servertest.RequestFor(servertest.Web)); got.PlainDesiredReplicas != nil || got.GetDesiredReplicas() <= 4 {
@@ -149,8 +138,8 @@ func TestDeleteOverride(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.RequestFor(servertest.Web))
-	own := create(t, s, servertest.Web, "", until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(3)) }))
-	create(t, s, demo, "all", until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(2)) }))
+	own := createOn(t, s, servertest.Web, "", until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(3)) }))
+	createOn(t, s, demoName, "all", until(time.Hour, func(o *setpointv1.Override) { o.Pin = new(int32(2)) }))
 	for _, want := range []int32{3, 2} {
 		if got := s.Recommend(t, servertest.RequestFor(servertest.Web)).GetDesiredReplicas(); got != want {
 			t.Errorf("%d replicas, want %d", got, want)
@@ -171,9 +160,9 @@ func TestDeleteOverride(t *testing.T) {
 func TestCreateOverrideTwice(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	first := create(t, s, shop, "freeze", until(time.Hour, hold))
+	first := createOn(t, s, shopName, "freeze", until(time.Hour, hold))
 	s.Clock.Advance(time.Second)
-	servertest.SameMessage(t, create(t, s, shop, "freeze", until(time.Hour, hold)), first)
+	servertest.SameMessage(t, createOn(t, s, shopName, "freeze", until(time.Hour, hold)), first)
 	for name, other := range map[string]*setpointv1.Override{
 		"a later end":  until(2*time.Hour, hold),
 		"another kind": until(time.Hour, func(o *setpointv1.Override) { o.NoScaleDown = true }),
@@ -183,17 +172,17 @@ func TestCreateOverrideTwice(t *testing.T) {
 		}),
 		"another reason": until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "incident" }),
 	} {
-		_, err := overridesOf(s).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: shop, OverrideId: "freeze", Override: other})
+		_, err := overridesOf(s).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: shopName, OverrideId: "freeze", Override: other})
 		if status.Code(err) != codes.AlreadyExists || !strings.Contains(err.Error(), first.GetName()) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	// Of an expired one the name is free.
 	s.Clock.Advance(time.Hour)
-	if again := create(t, s, shop, "freeze", until(3*time.Hour, hold)); again.GetCreateTime().AsTime().Equal(servertest.T0) {
+	if again := createOn(t, s, shopName, "freeze", until(3*time.Hour, hold)); again.GetCreateTime().AsTime().Equal(servertest.T0) {
 		t.Error("an expired override was returned")
 	}
-	if names := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: demo}); !slices.Equal(names, []string{first.GetName()}) {
+	if names := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: demoName}); !slices.Equal(names, []string{first.GetName()}) {
 		t.Errorf("there are %v", names)
 	}
 }
@@ -207,7 +196,7 @@ func TestInvalidOverrides(t *testing.T) {
 		want []string
 	}{
 		"nothing": {&setpointv1.CreateOverrideRequest{}, []string{"parent: ", "override: value is required"}},
-		"an empty one": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: &setpointv1.Override{}}, []string{
+		"an empty one": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: &setpointv1.Override{}}, []string{
 			"override.expireTime: value is required", "override.reason: ", "override: Required value: must have at least one of hold",
 		}},
 		"everything at once": {
@@ -222,28 +211,28 @@ func TestInvalidOverrides(t *testing.T) {
 		},
 		"all clusters":   {&setpointv1.CreateOverrideRequest{Parent: "clusters/-", Override: until(time.Hour, hold)}, []string{`parent: Invalid value: "clusters/-"`}},
 		"all namespaces": {&setpointv1.CreateOverrideRequest{Parent: "clusters/demo/namespaces/-", Override: until(time.Hour, hold)}, []string{`parent: Invalid value`}},
-		"in the past":    {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(0, hold)}, []string{"override.expireTime: Invalid value: 2026-01-01T00:10:00Z: must be in the future"}},
-		"too long":       {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(30*24*time.Hour+time.Second, hold)}, []string{"override.expireTime: Invalid value: 2026-01-31T00:10:01Z: must be at most 30 days after the start, 2026-01-01T00:10:00Z"}},
-		"too far": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(366*24*time.Hour+time.Hour, func(o *setpointv1.Override) { o.Hold, o.StartTime = true, in(366*24*time.Hour) })},
+		"in the past":    {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(0, hold)}, []string{"override.expireTime: Invalid value: 2026-01-01T00:10:00Z: must be in the future"}},
+		"too long":       {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(30*24*time.Hour+time.Second, hold)}, []string{"override.expireTime: Invalid value: 2026-01-31T00:10:01Z: must be at most 30 days after the start, 2026-01-01T00:10:00Z"}},
+		"too far": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(366*24*time.Hour+time.Hour, func(o *setpointv1.Override) { o.Hold, o.StartTime = true, in(366*24*time.Hour) })},
 			[]string{"override.startTime: Invalid value: 2027-01-02T00:10:00Z: must be at most 365 days from now"}},
-		"no instants": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: &setpointv1.Override{Hold: true, Reason: "x", StartTime: &timestamppb.Timestamp{Nanos: -1}, ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
+		"no instants": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: &setpointv1.Override{Hold: true, Reason: "x", StartTime: &timestamppb.Timestamp{Nanos: -1}, ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
 			[]string{"override.startTime: Invalid value: must be an instant"}},
-		"no instant": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: &setpointv1.Override{Hold: true, Reason: "x", ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
+		"no instant": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: &setpointv1.Override{Hold: true, Reason: "x", ExpireTime: &timestamppb.Timestamp{Seconds: 1 << 60}}},
 			[]string{"override.expireTime: Invalid value: must be an instant"}},
-		"a line break": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\nforged" })},
+		"a line break": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\nforged" })},
 			[]string{"override.reason: Invalid value: must be one line of text: it has the character U+000A"}},
-		"an escape":  {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\x1b[2J" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+001B"}},
-		"turned":     {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\u202eb" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+202E"}},
-		"invisible":  {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u200b" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+200B"}},
-		"only joins": {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u00a0\u200d" })}, []string{"override.reason: Required value"}},
-		"blank":      {&setpointv1.CreateOverrideRequest{Parent: demo, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "  " })}, []string{"override.reason: Required value"}},
+		"an escape":  {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\x1b[2J" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+001B"}},
+		"turned":     {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "a\u202eb" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+202E"}},
+		"invisible":  {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u200b" })}, []string{"override.reason: Invalid value: must be one line of text: it has the character U+200B"}},
+		"only joins": {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "\u00a0\u200d" })}, []string{"override.reason: Required value"}},
+		"blank":      {&setpointv1.CreateOverrideRequest{Parent: demoName, Override: until(time.Hour, func(o *setpointv1.Override) { o.Hold, o.Reason = true, "  " })}, []string{"override.reason: Required value"}},
 	} {
 		_, err := overridesOf(s).CreateOverride(t.Context(), tt.req)
 		if status.Code(err) != codes.InvalidArgument {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		got := violationsOf(err)
+		got := servertest.RPCProblem(err).Violations
 		for _, want := range tt.want {
 			if !slices.ContainsFunc(got, func(v string) bool { return strings.HasPrefix(v, want) }) {
 				t.Errorf("%s: got %q, want %q", name, got, want)
@@ -253,13 +242,13 @@ func TestInvalidOverrides(t *testing.T) {
 			t.Errorf("%s: got %q, want %d violations", name, got, len(tt.want))
 		}
 	}
-	for _, name := range []string{"x", servertest.Web, demo + "/overrides/A", "clusters/-/overrides/a"} {
+	for _, name := range []string{"x", servertest.Web, demoName + "/overrides/A", "clusters/-/overrides/a"} {
 		if _, err := overridesOf(s).DeleteOverride(t.Context(), &setpointv1.DeleteOverrideRequest{Name: name}); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("delete %q: %v", name, err)
 		}
 	}
 	for _, req := range []*setpointv1.ListOverridesRequest{
-		{Parent: "clusters/a/b"}, {Parent: shop}, {Parent: demo, Resource: "web"}, {Parent: demo, Resource: "clusters/other"}, {Parent: demo, PageSize: 1001}, {Parent: demo, PageToken: "x"},
+		{Parent: "clusters/a/b"}, {Parent: shopName}, {Parent: demoName, Resource: "web"}, {Parent: demoName, Resource: "clusters/other"}, {Parent: demoName, PageSize: 1001}, {Parent: demoName, PageToken: "x"},
 	} {
 		if _, err := overridesOf(s).ListOverrides(t.Context(), req); status.Code(err) != codes.InvalidArgument {
 			t.Errorf("list %v: %v", req, err)
@@ -275,7 +264,7 @@ func TestOverrideCountsOfAnySize(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.RequestFor(servertest.Web))
-	create(t, s, servertest.Web, "", until(time.Hour, func(o *setpointv1.Override) { o.Pin, o.Ceiling = new(int32(1<<31-1)), new(int32(1<<31-1)) }))
+	createOn(t, s, servertest.Web, "", until(time.Hour, func(o *setpointv1.Override) { o.Pin, o.Ceiling = new(int32(1<<31-1)), new(int32(1<<31-1)) }))
 	if got := s.Recommend(t, servertest.RequestFor(servertest.Web)).GetDesiredReplicas(); got != 10 {
 		t.Errorf("%d replicas, want the maximum", got)
 	}
@@ -365,7 +354,7 @@ func TestOverridesOfCallersWithDryRunsOnly(t *testing.T) {
 	t.Parallel()
 	s := servertest.Guarded(t) // capped: targets named frozen
 	for parent, want := range map[string]codes.Code{
-		shop + "/targets/frozen": codes.PermissionDenied, shop: codes.PermissionDenied, demo: codes.PermissionDenied, servertest.Web: codes.OK,
+		shopName + "/targets/frozen": codes.PermissionDenied, shopName: codes.PermissionDenied, demoName: codes.PermissionDenied, servertest.Web: codes.OK,
 	} {
 		_, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), servertest.CappedToken), &setpointv1.CreateOverrideRequest{Parent: parent, Override: until(time.Hour, hold)})
 		if status.Code(err) != want {
@@ -386,12 +375,12 @@ func TestOverridesInTheLog(t *testing.T) {
 		o.Pin, o.Ceiling, o.Reason = new(int32(5)), new(int32(9)), "load \"test\""
 	})
 	for _, token := range []string{alice, alice, bob} {
-		if _, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), token), &setpointv1.CreateOverrideRequest{Parent: shop, OverrideId: "load", Override: override}); err != nil {
+		if _, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), token), &setpointv1.CreateOverrideRequest{Parent: shopName, OverrideId: "load", Override: override}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for i, want := range []codes.Code{codes.OK, codes.NotFound} {
-		if _, err := overridesOf(s).DeleteOverride(servertest.As(t.Context(), bob), &setpointv1.DeleteOverrideRequest{Name: shop + "/overrides/load"}); status.Code(err) != want {
+		if _, err := overridesOf(s).DeleteOverride(servertest.As(t.Context(), bob), &setpointv1.DeleteOverrideRequest{Name: shopName + "/overrides/load"}); status.Code(err) != want {
 			t.Errorf("deletion %d: %v", i, err)
 		}
 	}
@@ -402,7 +391,7 @@ func TestOverridesInTheLog(t *testing.T) {
 			lines = append(lines, fmt.Sprint(entry.Message, f["override"], f["what"], f["author"], f["expires"], f["reason"], f["by"]))
 		}
 	}
-	same := fmt.Sprint(shop+"/overrides/load", "pin 5, ceiling 9", "token:alice", servertest.T0.Add(time.Hour), "load \"test\"")
+	same := fmt.Sprint(shopName+"/overrides/load", "pin 5, ceiling 9", "token:alice", servertest.T0.Add(time.Hour), "load \"test\"")
 	if want := []string{"override created" + same + "<nil>", "override deleted" + same + "token:bob"}; !slices.Equal(lines, want) {
 		t.Errorf("the log has %q, want %q", lines, want)
 	}
@@ -441,13 +430,13 @@ func TestFloodOfOverrides(t *testing.T) {
 	if n < 175 || n > 225 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "114688 is a namespace's share") {
 		t.Errorf("of long ones: %d, %v", n, err)
 	}
-	create(t, s, "clusters/c", "all", until(time.Hour, long))
+	createOn(t, s, "clusters/c", "all", until(time.Hour, long))
 	if got := namesOf(t, s, "", &setpointv1.ListOverridesRequest{Parent: "clusters/-", PageSize: 1000}); len(got) != 32+1000+n+1 {
 		t.Errorf("%d are left", len(got))
 	}
 	// Expired ones make room.
 	s.Clock.Advance(time.Hour)
-	create(t, s, "clusters/a", "", until(2*time.Hour, hold))
+	createOn(t, s, "clusters/a", "", until(2*time.Hour, hold))
 }
 
 // JSON goes there and back: what REST answers is what it takes, and gRPC has the same.
@@ -472,7 +461,7 @@ func TestOverridesOverREST(t *testing.T) {
 	list := &setpointv1.ListOverridesResponse{}
 	s.Ask(t, http.MethodGet, "/v1/clusters/-/overrides?resource="+servertest.Web, nil).Into(t, list)
 	servertest.SameMessage(t, list, &setpointv1.ListOverridesResponse{Overrides: []*setpointv1.Override{want}})
-	s.Ask(t, http.MethodPost, "/v1/"+shop+"/overrides", `{"hold": true, "reson": "x"}`).Expect(t, http.StatusBadRequest)
+	s.Ask(t, http.MethodPost, "/v1/"+shopName+"/overrides", `{"hold": true, "reson": "x"}`).Expect(t, http.StatusBadRequest)
 	s.Ask(t, http.MethodPost, "/v1/"+servertest.Web+"/overrides?overrideId=freeze", until(time.Hour, hold)).Expect(t, http.StatusConflict)
 	s.Ask(t, http.MethodDelete, "/v1/"+want.GetName(), nil).Expect(t, http.StatusOK)
 	s.Ask(t, http.MethodDelete, "/v1/"+want.GetName(), nil).Expect(t, http.StatusNotFound)
@@ -566,11 +555,11 @@ func TestOverridesEndByTheStoresClock(t *testing.T) {
 				su.Options.AllowEvaluationTime, su.Options.MaxClockSkew = false, c.bound
 				su.Store.OnTime = func() time.Time { return now().Add(-c.ahead) }
 			})
-			created := create(t, s, servertest.Web, "freeze", until(time.Hour, hold))
+			created := createOn(t, s, servertest.Web, "freeze", until(time.Hour, hold))
 			if at, want := created.GetCreateTime().AsTime(), servertest.T0.Add(-c.counts); at.Sub(want).Abs() > exact {
 				t.Errorf("created at %v, want %v", at, want)
 			}
-			other := create(t, s, webOther, "short", until(time.Minute, hold))
+			other := createOn(t, s, webOther, "short", until(time.Minute, hold))
 			held := func(target string) bool {
 				return len(s.Recommend(t, servertest.RequestFor(target)).GetAdjustments()) == 1
 			}

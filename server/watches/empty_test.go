@@ -1,4 +1,4 @@
-package services_test
+package watches_test
 
 import (
 	"testing"

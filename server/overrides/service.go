@@ -1,6 +1,7 @@
-package services
+package overrides
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -29,21 +30,21 @@ const (
 	clustersAtOnce = 8
 )
 
-// Overrides creates, lists and deletes overrides.
-type Overrides struct {
+// Service creates, lists and deletes
+type Service struct {
 	setpointv1.UnimplementedOverrideServiceServer
-	overrides *overrides.Overrides
-	pages     *pageTokens
+	overrides *Overrides
+	pages     *pagetoken.Tokens
 	log       *zap.Logger
 }
 
-// NewOverrides returns the service.
-func NewOverrides(all *overrides.Overrides, engine store.Store, log *zap.Logger) *Overrides {
-	return &Overrides{overrides: all, pages: newPageTokens(engine), log: log}
+// NewService returns the service.
+func NewService(all *Overrides, engine store.Store, log *zap.Logger) *Service {
+	return &Service{overrides: all, pages: pagetoken.New(engine), log: log}
 }
 
 // CreateOverride creates an override.
-func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOverrideRequest) (*setpointv1.CreateOverrideResponse, error) {
+func (s *Service) CreateOverride(ctx context.Context, req *setpointv1.CreateOverrideRequest) (*setpointv1.CreateOverrideResponse, error) {
 	now := s.overrides.Now()
 	if err := apierror.Invalid(append(validation.Structure(req), overrideViolations(req, now)...)); err != nil {
 		return nil, err
@@ -60,7 +61,7 @@ func (s *Overrides) CreateOverride(ctx context.Context, req *setpointv1.CreateOv
 }
 
 // DeleteOverride deletes an override.
-func (s *Overrides) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
+func (s *Service) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
 	violations := validation.Structure(req)
 	place, id, ok := target.ParseOverride(req.GetName())
 	if !ok {
@@ -78,25 +79,25 @@ func (s *Overrides) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOv
 }
 
 // record writes to the log what has happened to an override.
-func (s *Overrides) record(what string, o *setpointv1.Override, more ...zap.Field) {
+func (s *Service) record(what string, o *setpointv1.Override, more ...zap.Field) {
 	s.log.Info(what, append([]zap.Field{
-		zap.String("override", o.GetName()), zap.String("what", overrides.What(o)), zap.String("author", o.GetAuthor()),
+		zap.String("override", o.GetName()), zap.String("what", What(o)), zap.String("author", o.GetAuthor()),
 		zap.Time("starts", o.GetStartTime().AsTime()), zap.Time("expires", o.GetExpireTime().AsTime()), zap.String("reason", o.GetReason()),
 	}, more...)...)
 }
 
 // ofOverride maps an error about an override.
 func ofOverride(ctx context.Context, name string, err error) error {
-	var full *overrides.FullError
-	var unreadable *overrides.UnreadableError
+	var full *FullError
+	var unreadable *UnreadableError
 	switch {
-	case errors.Is(err, overrides.ErrNotFound):
+	case errors.Is(err, ErrNotFound):
 		return apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_OVERRIDE_NOT_FOUND,
 			"there is no override "+name+": it was never created, was deleted, or has expired", "override", name)
-	case errors.Is(err, overrides.ErrExists):
+	case errors.Is(err, ErrExists):
 		return apierror.New(codes.AlreadyExists, setpointv1.ErrorReason_ERROR_REASON_OVERRIDE_EXISTS,
 			"there is another override "+name+": an override is not changed; delete it first, or choose another overrideId", "override", name)
-	case errors.Is(err, overrides.ErrContended):
+	case errors.Is(err, ErrContended):
 		return apierror.New(codes.Aborted, setpointv1.ErrorReason_ERROR_REASON_TARGET_CONTENDED,
 			"the overrides of the cluster were "+err.Error()+"; try again", "override", name)
 	case errors.As(err, &full):
@@ -169,7 +170,7 @@ func timeViolations(o *setpointv1.Override, now time.Time) (violations []validat
 	start := now
 	if starts := readable("startTime", o.GetStartTime()); starts {
 		start = o.GetStartTime().AsTime()
-		if start.Sub(now) > overrides.FarthestStart {
+		if start.Sub(now) > FarthestStart {
 			refuse("startTime", "must be at most 365 days from now", o.GetStartTime())
 		}
 	} else if o.GetStartTime() != nil {
@@ -183,7 +184,7 @@ func timeViolations(o *setpointv1.Override, now time.Time) (violations []validat
 		refuse("expireTime", "must be in the future; it is "+now.UTC().Format(time.RFC3339)+" here", o.GetExpireTime())
 	case !end.After(start):
 		refuse("expireTime", "must be after startTime", o.GetExpireTime())
-	case end.Sub(start) > overrides.LongestLife:
+	case end.Sub(start) > LongestLife:
 		refuse("expireTime", "must be at most 30 days after the start, "+start.UTC().Format(time.RFC3339), o.GetExpireTime())
 	}
 	return violations
@@ -192,24 +193,24 @@ func timeViolations(o *setpointv1.Override, now time.Time) (violations []validat
 const listOverridesMethod = setpointv1.OverrideService_ListOverrides_FullMethodName
 
 // ListOverrides returns a page of the overrides that the caller may read.
-func (s *Overrides) ListOverrides(ctx context.Context, req *setpointv1.ListOverridesRequest) (*setpointv1.ListOverridesResponse, error) {
+func (s *Service) ListOverrides(ctx context.Context, req *setpointv1.ListOverridesRequest) (*setpointv1.ListOverridesResponse, error) {
 	wanted, violations := wantedOf(req)
 	if err := apierror.Invalid(append(validation.Structure(req), violations...)); err != nil {
 		return nil, err
 	}
 	scope := access.ScopeOf(ctx, store.Filter{Cluster: wanted.cluster})
-	list := listOf(ctx, listOverridesMethod, req.GetParent()+" "+req.GetResource(), scope)
-	after, err := s.pages.position(ctx, list, req.GetPageToken())
+	list := pagetoken.ListOf(ctx, listOverridesMethod, req.GetParent()+" "+req.GetResource(), scope)
+	after, err := s.pages.Position(ctx, list, req.GetPageToken())
 	if err != nil {
 		return nil, err
 	}
 	wanted.seen = func(p target.Place) bool { return maySee(ctx, scope, p) }
-	page, next, err := s.page(ctx, wanted, after, pageSize(req.GetPageSize(), defaultOverridesPage))
+	page, next, err := s.page(ctx, wanted, after, cmp.Or(int(req.GetPageSize()), defaultOverridesPage))
 	if err != nil {
 		return nil, ofOverride(ctx, req.GetParent(), err)
 	}
 	response := &setpointv1.ListOverridesResponse{Overrides: page}
-	response.NextPageToken, err = s.pages.next(ctx, list, next)
+	response.NextPageToken, err = s.pages.Next(ctx, list, next)
 	return response, err
 }
 
@@ -267,7 +268,7 @@ func (w *wanted) has(o *setpointv1.Override) bool {
 
 // page returns up to size overrides after a name, and the name to continue after; "": there are no more. A page may be
 // short although there are more: a call takes a bounded number of steps.
-func (s *Overrides) page(ctx context.Context, w wanted, after string, size int) (page []*setpointv1.Override, next string, err error) {
+func (s *Service) page(ctx context.Context, w wanted, after string, size int) (page []*setpointv1.Override, next string, err error) {
 	// from is the cluster in which the page begins.
 	from, _, _ := strings.Cut(strings.TrimPrefix(after, "clusters/"), "/")
 	if w.cluster != "" {
@@ -279,7 +280,7 @@ func (s *Overrides) page(ctx context.Context, w wanted, after string, size int) 
 			return page, next, err
 		}
 	}
-	for step := 0; step < maxListSteps && len(page) < size; step++ {
+	for step := 0; step < pagetoken.MostReads && len(page) < size; step++ {
 		clusters, err := s.overrides.Clusters(ctx, from, clustersAtOnce)
 		if err != nil {
 			return nil, "", err
@@ -297,7 +298,7 @@ func (s *Overrides) page(ctx context.Context, w wanted, after string, size int) 
 }
 
 // of returns up to size overrides of clusters after a name, and the name to continue after.
-func (s *Overrides) of(ctx context.Context, w wanted, clusters []string, after string, size int) (page []*setpointv1.Override, next string, err error) {
+func (s *Service) of(ctx context.Context, w wanted, clusters []string, after string, size int) (page []*setpointv1.Override, next string, err error) {
 	found, err := s.overrides.Of(ctx, clusters)
 	if err != nil {
 		return nil, "", err

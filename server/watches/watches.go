@@ -1,4 +1,6 @@
-package services
+// Package watches serves WatchDecisions: it checks who may see what, for as long as a call lasts, and turns events of
+// package feed into responses with a token from which the caller can resume.
+package watches
 
 import (
 	"context"
@@ -22,11 +24,12 @@ import (
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
+	"github.com/setpoint-dev/setpoint/server/streams"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// WatchOptions are the settings of watches.
-type WatchOptions struct {
+// Options are the settings of watches.
+type Options struct {
 	// Hub has the decisions; nil: they can't be watched.
 	Hub *feed.Hub
 	// PerCaller limits the watchers of one known caller; 0: unlimited.
@@ -40,28 +43,20 @@ type WatchOptions struct {
 	Draining <-chan struct{}
 }
 
-// watches are the open calls of WatchDecisions.
-type watches struct {
-	WatchOptions
-	pages   *pageTokens
-	callers perCaller
+// Watches are the open calls of WatchDecisions.
+type Watches struct {
+	Options
+	pages   *pagetoken.Tokens
+	callers streams.PerCaller
 
 	mu    sync.Mutex
 	key   pagetoken.Key // guarded by mu
 	keyed time.Time     // when the key was fetched; guarded by mu
 }
 
-func newWatches(options WatchOptions, pages *pageTokens) *watches {
-	return &watches{WatchOptions: options, pages: pages}
-}
-
-// open counts a watcher of a caller.
-func (w *watches) open(caller string) (closed func(), err error) {
-	closed, taken := w.callers.take(caller, w.PerCaller)
-	if !taken {
-		return nil, apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "maximum number of watches of one caller reached; close one, or watch several targets with one call (\"-\" matches all)")
-	}
-	return closed, nil
+// New returns it, with the tokens of a store.
+func New(options Options, pages *pagetoken.Tokens) *Watches {
+	return &Watches{Options: options, pages: pages}
 }
 
 // keyAge is how long the key of tokens is used without reading the store.
@@ -69,14 +64,14 @@ const keyAge = 10 * time.Second
 
 // tokenKey returns the key of resume tokens. Watchers keep their current one while the store is
 // unreachable.
-func (w *watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, error) {
+func (w *Watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, error) {
 	w.mu.Lock()
 	key, age := w.key, time.Since(w.keyed)
 	w.mu.Unlock()
 	if !fresh && age < keyAge {
 		return key, nil
 	}
-	key, err := w.pages.key(ctx)
+	key, err := w.pages.Key(ctx)
 	if err != nil {
 		return key, err
 	}
@@ -88,7 +83,7 @@ func (w *watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, erro
 
 // watch is one call.
 type watch struct {
-	*watches
+	*Watches
 	request *setpointv1.WatchDecisionsRequest
 	stream  grpc.ServerStream
 	filter  feed.Filter
@@ -102,13 +97,13 @@ type watch struct {
 	scope  atomic.Pointer[policy.Scope] // nil: everything
 }
 
-// WatchDecisions streams decisions until the caller goes, loses its last permission, or
+// Decisions streams decisions until the caller goes, loses its last permission, or
 // the server stops.
-func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+func (s *Watches) Decisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 	if err := apierror.OfStructure(req); err != nil {
 		return err
 	}
-	w := &watch{watches: s.watches, request: req, filter: watchFilter(req), taken: watchedAtOnce}
+	w := &watch{Watches: s, request: req, filter: watchFilter(req), taken: watchedAtOnce}
 	ctx := stream.Context()
 	w.caller = access.CallerOf(ctx)
 	if err := w.updateScope(); err != nil {
@@ -117,9 +112,9 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 	if w.Hub == nil {
 		return status.Error(codes.Unimplemented, "decisions can't be watched here: this server keeps none for watchers (--watch-buffer=0)")
 	}
-	closed, err := w.open(w.caller.Name())
-	if err != nil {
-		return err
+	closed, taken := w.callers.Take(w.caller.Name(), w.PerCaller)
+	if !taken {
+		return apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "maximum number of watches of one caller reached; close one, or watch several targets with one call (\"-\" matches all)")
 	}
 	defer closed()
 	// A token is valid for its parent and caller, with any permissions: these are checked for
@@ -139,7 +134,7 @@ func (s *Targets) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream g
 		return apierror.OfStore(ctx, req.GetParent(), err)
 	}
 	defer watcher.Close()
-	return attend(stream, w.UnreadTimeout, w.Draining, func(stream grpc.ServerStream) error {
+	return streams.Attend(stream, w.UnreadTimeout, w.Draining, func(stream grpc.ServerStream) error {
 		w.stream = stream
 		return w.run(ctx, watcher)
 	})
