@@ -14,8 +14,8 @@ const (
 	Unseen State = iota
 	// Fresh: it has called within StaleAfter.
 	Fresh
-	// Returning: as Fresh, but it was lost or never seen before the last decision. Its share stays as it
-	// is for two decisions.
+	// Returning: as Fresh, but it was lost, or the fleet had decided before it was ever seen. Its share stays
+	// as it is for two decisions.
 	Returning
 	// Stale: it has not called within StaleAfter, or can't see its pods, or its digest is of another
 	// version of the spec.

@@ -673,8 +673,15 @@ func TestMembersThatJoinKeepWhatTheyHave(t *testing.T) {
 	w.want("the first decision moves nothing", 6, 2)
 	w.clusters = append(w.clusters, &cluster{name: "c", replicas: 3, usage: 50})
 	w.spec.Members = append(w.spec.Members, Member{Name: "c", Weight: 1, Max: -1})
+	w.run(15 * time.Second)
+	if got := w.of("c").answer.State; got != Returning {
+		t.Errorf("the new member is %v, want as one that was lost", got)
+	}
 	w.run(2 * minute)
 	w.want("c joins", 6, 2, 3)
+	if got := w.of("c").answer.State; got != Fresh {
+		t.Errorf("two minutes later the new member is %v", got)
+	}
 	w.spec.Members = w.spec.Members[:2]
 	w.clusters = w.clusters[:2]
 	w.run(2 * minute)

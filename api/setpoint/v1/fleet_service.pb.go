@@ -340,7 +340,8 @@ type FleetMemberCounts struct {
 	Unseen int32 `protobuf:"varint,1,opt,name=unseen,proto3" json:"unseen,omitempty"`
 	// Those that called within stale_after.
 	Fresh int32 `protobuf:"varint,2,opt,name=fresh,proto3" json:"fresh,omitempty"`
-	// Those that called again after they were lost; they keep what they have for two decisions.
+	// Those that called again after they were lost, or for the first time in a fleet that had decided; they keep what they
+	// have for two decisions.
 	Returning int32 `protobuf:"varint,3,opt,name=returning,proto3" json:"returning,omitempty"`
 	// Those that were silent for longer than stale_after, or can't see their pods.
 	Stale int32 `protobuf:"varint,4,opt,name=stale,proto3" json:"stale,omitempty"`

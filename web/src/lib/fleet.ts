@@ -17,7 +17,7 @@ export interface Look {
 
 const looks: Readonly<Record<string, Look>> = {
   FRESH: { mark: "✓", label: "Fresh", tone: "up", help: "It called lately, and sees its pods." },
-  RETURNING: { mark: "↻", label: "Returning", tone: "flapping", help: "It called again after it was lost. It keeps what it has for two decisions." },
+  RETURNING: { mark: "↻", label: "Returning", tone: "flapping", help: "It called again after it was lost, or for the first time. It keeps what it has for two decisions." },
   STALE: { mark: "‖", label: "Stale", tone: "held", help: "It is silent for longer than usual, or can't see its pods. Its share stays as it is." },
   LOST: { mark: "✕", label: "Lost", tone: "failing", help: "It is silent for so long that it counts as lost." },
   UNSEEN: { mark: "?", label: "Unseen", tone: "calm", help: "It has never called: see whether its agent runs, and asks for this fleet." },
