@@ -4,6 +4,7 @@ import (
 	_ "embed" // names of zones
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -153,8 +154,19 @@ func isPlain(name string) bool {
 //go:embed zones.txt
 var names string
 
+// offsets are differences from UTC in place of names, as +02:00, UTC+2 and GMT-0300.
+var offsets = regexp.MustCompile(`^(?i:UTC|GMT)?([+-])0?([0-9]{1,2})(?::?([0-5][0-9]))?$`)
+
 // noZone is the error of a name that is no zone's, with a guess at what it means.
 func noZone(name string) error {
+	if found := offsets.FindStringSubmatch(name); found != nil {
+		err := fmt.Errorf("%w: name a place, such as Europe/Berlin, whose clocks are set forward and back", errNoZone)
+		fixed := "Etc/GMT" + map[string]string{"+": "-", "-": "+"}[found[1]] + found[2] // POSIX counts westwards
+		if strings.Trim(found[3], "0") == "" && strings.Contains(names, "\n"+fixed+"\n") {
+			err = fmt.Errorf("%w, or for %s all year %s, whose sign is the other way round", err, name, fixed)
+		}
+		return err
+	}
 	region, city := cut(strings.ReplaceAll(name, " ", "_"))
 	var near []string
 	for one := range strings.FieldsSeq(names) {

@@ -28,3 +28,31 @@ func TestUnknownZones(t *testing.T) {
 		}
 	}
 }
+
+// An offset is no zone, and the name of the zone that has it begins with the other sign.
+func TestOffsetsAreNoZones(t *testing.T) {
+	for name, want := range map[string]string{"+02:00": "Etc/GMT-2", "-0300": "Etc/GMT+3", "UTC+2": "Etc/GMT-2", "gmt+2": "Etc/GMT-2", "GMT-11": "Etc/GMT+11", "+14": "Etc/GMT-14", "+00:00": "Etc/GMT-0"} {
+		_, err := Zone(name)
+		if err == nil || !strings.HasSuffix(err.Error(), ", or for "+name+" all year "+want+", whose sign is the other way round") {
+			t.Errorf("%s: %v, want %s", name, err, want)
+			continue
+		}
+		zone, err := Zone(want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hours := strings.TrimLeft(strings.ToUpper(name), "UTCGM")
+		if at, err := time.Parse("-07", hours[:min(3, len(hours))]); err == nil {
+			if _, offset := at.Zone(); offset != int(offsetOf(zone).Seconds()) {
+				t.Errorf("%s: %s is %s", name, want, offsetOf(zone))
+			}
+		}
+	}
+	for _, name := range []string{"-14", "+05:30", "+15"} { // no zone has these all year, or none that has its name from it
+		if _, err := Zone(name); err == nil || !strings.HasSuffix(err.Error(), "such as Europe/Berlin, whose clocks are set forward and back") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func offsetOf(zone *time.Location) time.Duration { return offset(zone, time.Unix(0, 0)) }
