@@ -190,7 +190,7 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 	}{
 		{"an unknown field", func(e map[string]any) { e["shadows"] = true }, "shadows: there is no such key; did you mean shadow?"},
 		{"a field of another spelling", func(e map[string]any) { e["Shadow"] = true }, "Shadow: there is no such key; did you mean shadow?"},
-		{"a number where a text is", func(e map[string]any) { e["period"] = 15 }, "period: must be a duration"},
+		{"a number where a text is", func(e map[string]any) { e["period"] = 15 }, `period: must be a duration from 1s to 1h0m0s, such as 15s, not "15": write 15s`},
 		{"a field of another type", func(e map[string]any) { e["period"] = 15 }, "period"},
 		{"an unknown field of the spec", func(e map[string]any) { e["spec"].(map[string]any)["maxReplica"] = 3 }, "spec.maxReplica: there is no such key; did you mean maxReplicas?"},
 		{"no spec", func(e map[string]any) { delete(e, "spec") }, "max: is required"},

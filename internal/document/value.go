@@ -292,7 +292,7 @@ func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 	d, err := ParseDuration(v.node.Value)
 	switch {
 	case err != nil:
-		v.Refuse("must be %s", DurationValue.name)
+		v.Refuse("must be %s%s", DurationValue.name, WithUnit(v.node.Value))
 	case d < 0 || d > maximum:
 		v.Refuse("is %s, must be between 0s and %s", d, maximum)
 	default:
@@ -320,6 +320,15 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, err
 }
 
+// WithUnit is what to write in place of a duration that is a number alone, to follow a problem: ": write 5s"; empty for
+// other texts.
+func WithUnit(text string) string {
+	if d, err := time.ParseDuration(text + "s"); err != nil || d == 0 || strings.ContainsAny(text, "hmnuµs") {
+		return ""
+	}
+	return ": write " + text + "s"
+}
+
 // Time reads an instant.
 func (v Value) Time() (time.Time, bool) {
 	const want = "an instant such as 2027-01-31T00:00:00Z"
@@ -338,6 +347,9 @@ func (v Value) mustBe(want string) {
 	hint := ""
 	if want == String.name && v.node.Kind == yaml.ScalarNode && v.node.ShortTag() != nullTag {
 		hint = "; put it in quotes"
+	}
+	if want == DurationValue.name && v.node.Kind == yaml.ScalarNode {
+		hint = WithUnit(v.node.Value)
 	}
 	v.Refuse("must be %s, is %s%s", want, describe(v.node), hint)
 }

@@ -77,14 +77,16 @@ func (p *Problems) messageField(field string, from any, to protoreflect.Message,
 		if err == nil {
 			err = protojson.Unmarshal(data, to.Mutable(of).Message().Interface())
 		}
-		if text, ok := from.(string); ok && err != nil && of.Message().FullName() == "google.protobuf.Duration" { // 12h, 2d
+		unit := ""
+		if text, ok := scalarText(from); ok && err != nil && of.Message().FullName() == "google.protobuf.Duration" { // 12h, 2d
 			var d time.Duration
 			if d, err = document.ParseDuration(text); err == nil {
 				to.Set(of, protoreflect.ValueOfMessage(durationpb.New(d).ProtoReflect()))
 			}
+			unit = document.WithUnit(text)
 		}
 		if err != nil {
-			p.Add(field, "must be a %s, such as %q", of.Message().Name(), examples[of.Message().Name()])
+			p.Add(field, "must be a %s, such as %q%s", of.Message().Name(), examples[of.Message().Name()], unit)
 		}
 	case of.Message() != nil:
 		p.message(field, from, to.Mutable(of).Message())

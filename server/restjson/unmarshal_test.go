@@ -163,7 +163,7 @@ func TestUnmarshalViolations(t *testing.T) {
 			`{"options": {"downscaleStabilization": "5m", "cpuInitializationPeriod": 300, "initialReadinessDelay": {}}}`,
 			[]string{
 				`options.downscaleStabilization: must be a duration in seconds such as "300s" or "0.5s", is "5m": write "300s"`,
-				`options.cpuInitializationPeriod: must be a duration in seconds such as "300s" or "0.5s", is a number (300)`,
+				`options.cpuInitializationPeriod: must be a duration in seconds such as "300s" or "0.5s", is a number (300): write "300s"`,
 				`options.initialReadinessDelay: must be a duration in seconds such as "300s" or "0.5s", is an object`,
 			},
 		},

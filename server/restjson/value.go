@@ -130,10 +130,10 @@ func (t *valueType) problem(raw []byte) string {
 	case t.expected != "a number" && raw[0] == '"':
 		return fmt.Sprintf("must be %s, is %s%s", t.limits, quote(unescaped(raw)), t.instead(unescaped(raw)))
 	}
-	return fmt.Sprintf("must be %s, is %s", t.expected, describe(raw))
+	return fmt.Sprintf("must be %s, is %s%s", t.expected, describe(raw), t.instead(string(raw)))
 }
 
-// instead is what to write for a duration that is written as in Go, with days; empty: the text is none.
+// instead is what to write for a duration that is written as in Go, with days, or without unit; empty: the text is none.
 func (t *valueType) instead(text string) string {
 	if _, is := t.judge.(*durationpb.Duration); !is {
 		return ""
@@ -146,6 +146,9 @@ func (t *valueType) instead(text string) string {
 		text = strconv.FormatUint(24*n, 10) + "h" + rest
 	}
 	d, err := time.ParseDuration(text)
+	if err != nil {
+		d, err = time.ParseDuration(text + "s") // without its unit
+	}
 	if err != nil {
 		return ""
 	}

@@ -25,6 +25,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/internal/typed"
@@ -144,7 +145,7 @@ type Period time.Duration
 func (p *Period) UnmarshalText(text []byte) error {
 	d, err := time.ParseDuration(string(text))
 	if err != nil || d < pace.MinPeriod || d > pace.MaxPeriod {
-		return fmt.Errorf("must be a duration from %s to %s, such as 15s, not %q", pace.MinPeriod, pace.MaxPeriod, typed.Shorten(string(text), 64))
+		return fmt.Errorf("must be a duration from %s to %s, such as 15s, not %q%s", pace.MinPeriod, pace.MaxPeriod, typed.Shorten(string(text), 64), document.WithUnit(string(text)))
 	}
 	*p = Period(d)
 	return nil

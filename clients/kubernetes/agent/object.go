@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // The annotations of a HorizontalPodAutoscaler that the agent reads.
@@ -152,7 +153,7 @@ func FleetOf(stored client.Object) (string, error) {
 func readPeriod(text string) (time.Duration, error) {
 	period, err := time.ParseDuration(text)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a duration such as \"5s\"", text)
+		return 0, fmt.Errorf("%q is not a duration such as \"5s\"%s", text, document.WithUnit(text))
 	}
 	if period < pace.MinPeriod || period > pace.MaxPeriod {
 		return 0, fmt.Errorf("%q is not from %s to %s", text, pace.MinPeriod, pace.MaxPeriod)

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // Duration is a time.Duration that is written as in "15s".
@@ -16,7 +18,7 @@ func (d Duration) MarshalJSON() ([]byte, error) { return json.Marshal(time.Durat
 func (d *Duration) UnmarshalText(text []byte) error {
 	parsed, err := time.ParseDuration(string(text))
 	if err != nil {
-		return errors.New("must be a duration such as 15s or 1m30s")
+		return errors.New("must be a duration such as 15s or 1m30s" + document.WithUnit(string(text)))
 	}
 	*d = Duration(parsed)
 	return nil

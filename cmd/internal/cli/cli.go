@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // Exit codes.
@@ -65,7 +66,11 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 				return wrong
 			}
 		}
-		return BadInput(errors.New(err.Error() + "; see " + cmd.CommandPath() + " --help"))
+		text := err.Error()
+		if says, number, ok := strings.Cut(text, "time: missing unit in duration "); ok {
+			text = says + "must be a duration such as 30s or 1h" + document.WithUnit(strings.Trim(number, `"`))
+		}
+		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
 	})
 	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddCommand(append(commands, newMan())...)

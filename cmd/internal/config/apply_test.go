@@ -222,7 +222,7 @@ log-level: [info]
 				`setpoint.yaml:3: max-pods: must be a whole number, is a string`,
 				`setpoint.yaml:4: port: 70000 is out of range for uint16`,
 				`setpoint.yaml:5: rate: must be a number, is a string`,
-				`setpoint.yaml:6: store-timeout: must be a duration such as "30s", is a number`,
+				`setpoint.yaml:6: store-timeout: must be a duration such as "30s", is a number: write 30s`,
 				`setpoint.yaml:7: explain: must be true or false, is a string`,
 				`setpoint.yaml:8: cors-origins: must be a list, is a string`,
 				`setpoint.yaml:9: headers[0]: must be a string, is a number; put it in quotes`,

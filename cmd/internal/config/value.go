@@ -67,6 +67,8 @@ func invalid(flag *pflag.Flag, err error, each, text string) error {
 		err = refused.Unwrap() // The rest of it speaks of the command line.
 	}
 	switch known := typeOf(flag); {
+	case known == document.DurationValue:
+		return fmt.Errorf("must be %s%s, is %q%s", each, known.Name(), text, document.WithUnit(text))
 	case known == document.Any, known == document.String:
 		return err
 	case errors.Is(err, strconv.ErrRange):

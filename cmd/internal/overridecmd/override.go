@@ -156,7 +156,7 @@ func (f durationFlag) String() string {
 func (f durationFlag) Set(text string) error {
 	d, err := document.ParseDuration(text)
 	if err != nil {
-		return errors.New("must be a duration such as 90m, 2h or 2d12h")
+		return errors.New("must be a duration such as 90m, 2h or 2d12h" + document.WithUnit(text))
 	}
 	*f.to = &d
 	return nil

@@ -28,7 +28,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a word for a number", []string{config("\nmax-pods: many")}, "setpoint.yaml:2: max-pods: must be a whole number, is a string"},
 		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: is neither YAML nor JSON: line 2"},
 		{"a file that is not there", []string{"--config=/nowhere.yaml"}, "config file: open /nowhere.yaml: no such file"},
-		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: time: missing unit in duration "20"`},
+		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: must be a duration such as 30s or 1h: write 20s`},
 		{"an address without a port", []string{"--grpc-address=9090"}, `--grpc-address: "9090" is not host:port, such as 127.0.0.1:9090`},
 		{"an admin address without a port", []string{"--admin-address=9091"}, `--admin-address: "9091" is not host:port`},
 		{"a port beyond all ports", []string{"--rest-address=127.0.0.1:99999"}, `--rest-address: "127.0.0.1:99999": the port must be a number from 0 to 65535`},
