@@ -162,7 +162,7 @@ func TestApplyProblems(t *testing.T) {
 				`SETPOINT_MAX_PODS: must be a whole number, is "many"`,
 				`SETPOINT_PORT: 70000 is out of range for uint16`,
 				`SETPOINT_RATE: must be a number, is ""`,
-				`SETPOINT_STORE_TIMEOUT: must be a duration such as "30s", is "30"`,
+				`SETPOINT_STORE_TIMEOUT: must be a duration such as "30s", is "30": write 30s`,
 				`SETPOINT_EXPLAIN: must be true or false, is "yes"`,
 				`SETPOINT_WEIGHTS: must be a list separated by commas, each a whole number, is "1,x"`,
 				`SETPOINT_CORS_ORIGINS: parse error on line 1, column 2: bare " in non-quoted-field`,
