@@ -194,6 +194,23 @@ func (v Value) Text() (string, bool) {
 	return v.node.Value, true
 }
 
+// OneOf reads one of some names. What it is instead is quoted only if it looks like a name, too.
+func (v Value) OneOf(names []string) (string, bool) {
+	text, ok := v.Text()
+	if !ok || slices.Contains(names, text) {
+		return text, ok
+	}
+	is := ""
+	if nameLike.MatchString(text) {
+		is = ", is " + text
+	}
+	if name, near := spelling.Closest(text, names); near {
+		is += ", did you mean " + name + "?"
+	}
+	v.Refuse("must be one of %s%s", strings.Join(names, ", "), is)
+	return "", false
+}
+
 // TextOrEmpty reads a string.
 func (v Value) TextOrEmpty() (string, bool) {
 	return v.Scalar(String)

@@ -86,12 +86,8 @@ func readGrant(v document.Value) grant {
 func readVerbs(v document.Value) Verb {
 	var verbs Verb
 	v.List(func(_ int, v document.Value) {
-		text, ok := v.Text()
-		verb, known := verbNames[text]
-		if ok && !known {
-			v.Refuse("must be one of %s", verbRule)
-		}
-		verbs |= verb
+		name, _ := v.OneOf(append(verbOrder[:], "*"))
+		verbs |= verbNames[name]
 	})
 	return verbs
 }
@@ -143,14 +139,11 @@ func readDefaults(v document.Value, o *Options, kept time.Duration) {
 }
 
 func readProfile(v document.Value) *recommender.Profile {
-	text, ok := v.Text()
+	name, ok := v.OneOf(recommender.ProfileNames())
 	if !ok {
 		return nil
 	}
-	profile, known := recommender.ProfileByName(text)
-	if !known {
-		v.Refuse("must be one of %s", strings.Join(recommender.ProfileNames(), ", "))
-	}
+	profile, _ := recommender.ProfileByName(name)
 	return profile
 }
 

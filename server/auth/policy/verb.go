@@ -34,8 +34,6 @@ const (
 
 var verbNames = map[string]Verb{"recommend": Recommend, "read": Read, "delete": Delete, "simulate": Simulate, "configure": Configure, "operate": Operate, "override": Override, "*": Everything}
 
-const verbRule = "recommend, read, delete, simulate, configure, operate, override, *"
-
 // verbOrder is the order in which verbs are formatted.
 var verbOrder = [...]string{"recommend", "read", "delete", "simulate", "configure", "operate", "override"}
 
