@@ -202,7 +202,7 @@ func seconds(f float64) time.Duration { return time.Duration(f * float64(time.Se
 func TestNamesAreText(t *testing.T) {
 	t.Parallel()
 	for name, want := range map[string]string{
-		"hpa.yaml": "hpa.yaml", `=HYPERLINK("x")`: `'=HYPERLINK("x")`, "+1": "'+1", "-1": "'-1", "@a": "'@a", "\tx": "'\tx", "a=b": "a=b",
+		"hpa.yaml": "hpa.yaml", `=HYPERLINK("x")`: `'=HYPERLINK("x")`, "+1": "'+1", "-1": "'-1", "@a": "'@a", "\tx": "\ufffdx", "a\x1b[2Jb\r\nc": "a\ufffd[2Jb\ufffd\ufffdc", "a=b": "a=b",
 	} {
 		if got := cell(name); got != want {
 			t.Errorf("%q: got %q, want %q", name, got, want)

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -41,9 +42,9 @@ func (c *CSV) Step(spec string, s *simulation.Step) error {
 	})
 }
 
-// cell is others' text that no spreadsheet takes for a formula.
+// cell is others' text, as the tables have it, that no spreadsheet takes for a formula.
 func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r\n", rune(text[0])) {
+	if text = printable.Text(text); text != "" && strings.ContainsRune("=+-@", rune(text[0])) {
 		return "'" + text
 	}
 	return text

@@ -151,6 +151,8 @@ test("a spreadsheet runs nothing that somebody wrote", () => {
   assert.ok(line!.startsWith("eu,shop,'-2+3,"), line);
   assert.ok(line!.includes(`,'@SUM(A1),`), line);
   assert.ok(line!.endsWith(`,"'=HYPERLINK(""https://evil.example"",""a,b"")"`), line);
+  const [, hidden] = csv([row(named("web"), { whyLong: "\t=1+1\u001b[31m\r\nred", metricName: "a\u202eb" })]).split("\r\n");
+  assert.ok(hidden!.includes(",a\ufffdb,") && hidden!.endsWith(",\ufffd=1+1\ufffd[31m\ufffd\ufffdred"), hidden);
   assert.ok(line!.includes(",,,,"), "what is not known is left empty");
 });
 

@@ -3,6 +3,7 @@
 import { serviceNow } from "../api/client";
 import { lacking } from "../lib/decisions";
 import { AtMin, Broken, Changed, Pending, Unknown, states } from "../lib/state";
+import { plainText } from "../lib/text";
 import { matcher, type Column, type ListQuery } from "./query";
 import type { Row } from "./store";
 
@@ -74,12 +75,13 @@ export function grouped(rows: readonly Row[], by: "cluster" | "namespace"): Grou
   return [...groups.values()];
 }
 
-/** A cell of a spreadsheet: text that a program would take for a formula is quoted, as text. */
+/** A cell of a spreadsheet: text that a program would take for a formula is quoted, as text, and nothing in it is hidden. */
 function cell(value: string | number | undefined): string {
   if (value === undefined) return "";
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
-  const text = /^[=+\-@\t\r\n]/.test(value) ? `'${value}` : value;
-  return /[",;\r\n\t]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
+  const shown = plainText(value, 4096);
+  const text = /^[=+\-@]/.test(shown) ? `'${shown}` : shown;
+  return /[",;]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 
 const instant = (s: number): string => (s > 0 ? new Date(s * 1000).toISOString() : "");
