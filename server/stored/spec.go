@@ -127,8 +127,12 @@ func (t *Targets) deleteSpec(ctx context.Context, key store.Key, version string)
 		return t.specs.Delete(ctx, key)
 	}
 	exact, err := hex.DecodeString(version)
-	if err != nil {
-		return false, ErrChanged // no stored spec has this etag
+	if err != nil { // no stored spec has this etag
+		record, err := t.specs.Load(ctx, key)
+		if err == nil && len(record.Value) > 0 {
+			err = ErrChanged
+		}
+		return false, err
 	}
 	result, err := t.specs.DeleteVersion(ctx, key, store.Version(exact))
 	switch {

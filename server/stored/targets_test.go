@@ -87,6 +87,8 @@ func TestStoredSpecs(t *testing.T) {
 	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Aborted, "SPEC_CHANGED")
 	_, err = s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Polled, Etag: first.GetEtag()})
 	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Aborted, "SPEC_CHANGED")
+	_, err = s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Polled, Etag: "no etag"})
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Aborted, "SPEC_CHANGED")
 	if got, err := get(); err != nil || !proto.Equal(got, second) {
 		t.Errorf("after what was refused: %v, %v, want %v", got, err, second)
 	}
@@ -97,8 +99,10 @@ func TestStoredSpecs(t *testing.T) {
 	}
 	_, err = get()
 	servertest.WantProblem(t, servertest.RPCProblem(err), codes.NotFound, "SPEC_NOT_FOUND")
-	_, err = s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Polled})
-	servertest.WantProblem(t, servertest.RPCProblem(err), codes.NotFound, "SPEC_NOT_FOUND")
+	for _, etag := range []string{"", third.GetEtag(), "no etag"} { // of which none can have been another version's
+		_, err = s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Polled, Etag: etag})
+		servertest.WantProblem(t, servertest.RPCProblem(err), codes.NotFound, "SPEC_NOT_FOUND")
+	}
 }
 
 func TestAllProblemsOfASpecAreReported(t *testing.T) {
