@@ -76,6 +76,13 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.flag, got.Code, got.Stderr)
 		}
 	}
+	// Which targets of a place are limited it does not look for: it says that they may be.
+	for place, want := range map[string]bool{demoTarget: false, shop: true, "clusters/demo": true} {
+		got := run(t, "", "override", "create", place, "--pin=3", "--for=1h", "--reason=x", "--server", address)
+		if said := strings.HasSuffix(got.Stdout, ", for each target within its minReplicas and maxReplicas\n"); got.Code != 0 || said != want {
+			t.Errorf("a pin of %s: %d %s%s", place, got.Code, got.Stdout, got.Stderr)
+		}
+	}
 	for _, place := range []string{demoTarget, shop, "clusters/demo"} {
 		ends := time.Now().Add(60 * time.Hour).UTC()
 		got := run(t, "", "override", "create", place, "--hold", "--for=2d12h", "--reason=late", "--id=late", "--server", address)

@@ -240,7 +240,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
 		}
 		o := resp.GetOverride()
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s%s until %s\n", o.GetName(), whatOf(o), from(o, time.Now()), instant(o.GetExpireTime()))
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s%s until %s%s\n", o.GetName(), whatOf(o), from(o, time.Now()), instant(o.GetExpireTime()), bounded(req.GetParent(), o))
 		return err
 	})
 }
@@ -514,6 +514,14 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 		return ""
 	}
 	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
+}
+
+// bounded says that the bounds of specs limit an override of many targets. Which of them do is not looked for; hint says it of one target.
+func bounded(name string, o *setpointv1.Override) string {
+	if place, _ := target.ParsePlace(name); place.Target != "" || o.Pin == nil && o.Floor == nil && o.Ceiling == nil { //nolint:protogetter // absent is not 0
+		return ""
+	}
+	return ", for each target within its minReplicas and maxReplicas"
 }
 
 // silent says that no decision was made on a target for some time: an override acts on decisions only.
