@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -40,6 +41,9 @@ type guarded struct {
 	*fleet
 	ca                *authority
 	certFile, keyFile string
+	// clientsFile has the CAs of clients' certificates, tokensFile the tokens; reload rereads them.
+	clientsFile, tokensFile string
+	reload                  func() error
 }
 
 func startGuarded(t *testing.T, n int) *guarded {
@@ -48,7 +52,8 @@ func startGuarded(t *testing.T, n int) *guarded {
 	in := func(name string) string { return filepath.Join(dir, name) }
 	ca.issue(in("server.crt"), in("server.key"), "server", "i0.test", "i1.test", "i2.test")
 	ca.issue(in("client.crt"), in("client.key"), "client")
-	source, err := certs.New(certs.Options{CertFile: in("server.crt"), KeyFile: in("server.key"), CAFile: ca.file, ClientAuth: certs.Optional})
+	write(t, in("clients.crt"), string(ca.CertPEM()))
+	source, err := certs.New(certs.Options{CertFile: in("server.crt"), KeyFile: in("server.key"), CAFile: in("clients.crt"), ClientAuth: certs.Optional})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +63,7 @@ func startGuarded(t *testing.T, n int) *guarded {
 	}
 	write(t, in("tokens.yaml"), "tokens:\n"+entry("client", goodToken)+entry("reader", lessToken))
 	write(t, in("policy.yaml"), aPolicy)
-	authenticator, err := auth.New(auth.Options{Certificates: true, TokensFile: in("tokens.yaml")})
+	authenticator, err := auth.New(auth.Options{Certificates: true, Clients: source, TokensFile: in("tokens.yaml"), Files: files.Options{Interval: -1}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +75,9 @@ func startGuarded(t *testing.T, n int) *guarded {
 	f := startFleet(t, n, func(f *fleet) {
 		f.options.TLS, f.options.Access = config, &server.Access{Authenticator: authenticator, Policy: rules}
 	})
-	return &guarded{f, ca, in("client.crt"), in("client.key")}
+	return &guarded{f, ca, in("client.crt"), in("client.key"), in("clients.crt"), in("tokens.yaml"), func() error {
+		return errors.Join(source.Check(), authenticator.Reload())
+	}}
 }
 
 func write(t *testing.T, path, text string) {

@@ -56,6 +56,7 @@ type Client struct {
 	targets         setpointv1.TargetServiceClient
 	config          *config
 	retries         *retrier
+	encrypted       encrypted // zero: without TLS
 
 	// life ends with Close, and with it the streams that are running.
 	life    context.Context
@@ -93,6 +94,7 @@ func New(target string, options ...Option) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{config: cfg, retries: newRetrier(cfg.retry)}
+	c.encrypted, _ = transport.(encrypted)
 	dial := []grpc.DialOption{
 		grpc.WithTransportCredentials(transport),
 		// The client's own retry policy is the only one: one from DNS would multiply with it.
@@ -137,7 +139,11 @@ func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
 		h := &hedger{delay: c.config.hedgeDelay, max: c.config.hedges, budget: &c.retries.budget}
 		chain = append(chain, h.unary)
 	}
-	return append(chain, withAttemptTimeout(c.config.retry.AttemptTimeout))
+	chain = append(chain, withAttemptTimeout(c.config.retry.AttemptTimeout))
+	if c.encrypted.open != nil {
+		chain = append(chain, c.encrypted.unary)
+	}
+	return chain
 }
 
 // connectParams bound how long a recovered service may go unnoticed: with gRPC's defaults up to

@@ -11,6 +11,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -23,17 +24,17 @@ func (s *Stream) run() {
 	failures := 0 // in a row
 	ctx := spread(s.life)
 	for s.await() {
-		answered, err := s.converse(ctx)
+		accepted, again, err := s.converse(ctx)
 		if s.life.Err() != nil {
 			return
 		}
-		if answered {
+		if accepted {
 			failures = 0
 			usedBy(ctx).keepLast()
 		}
 		failures++
 		least, ok := mayPass(err)
-		if !ok {
+		if !ok && !again {
 			failures = 0
 			s.failAll(false, err)
 			continue
@@ -66,15 +67,17 @@ func (s *Stream) await() bool {
 // errSilent is the cause when a stream ends because no answer came in time.
 var errSilent = status.Error(codes.Unavailable, "the server did not answer in time on a stream")
 
-// converse opens a stream, sends the queue and receives answers until the stream ends. It
-// returns whether anything arrived, and why the stream ended.
-func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
+// converse opens a stream, sends the queue and receives answers until the stream ends, or one
+// says that its credentials no longer count: they are those it was opened with. It returns
+// whether any answer arrived before, why the stream ended, and whether another one presents
+// credentials that may count: those now, after ones that did or a certificate that was replaced.
+func (s *Stream) converse(ctx context.Context) (accepted, again bool, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stream, err := s.client.recommendations.StreamRecommend(ctx, grpc.ForceCodecV2(newStreamCodec()))
 	if err != nil {
 		s.tried()
-		return false, err
+		return false, false, err
 	}
 	silence := newSilenceTimer(s.client.config.retry.AttemptTimeout, func() { cancel(errSilent) })
 	defer silence.stop()
@@ -84,18 +87,23 @@ func (s *Stream) converse(ctx context.Context) (answered bool, err error) {
 	sending.Go(func() { s.send(ctx, stream, silence) })
 	for {
 		response, err := stream.Recv()
-		switch {
-		case err == nil:
-			answered = true
+		if err == nil {
 			silence.answered()
-			s.take(response)
-		case errors.Is(context.Cause(ctx), errSilent):
-			return answered, errSilent
-		case errors.Is(err, io.EOF):
-			return answered, status.Error(codes.Unavailable, "the server ended the stream")
-		default:
-			return answered, err
+			if err = s.take(response); err == nil {
+				accepted = true
+				continue
+			}
 		}
+		switch {
+		case errors.Is(context.Cause(ctx), errSilent):
+			err = errSilent
+		case errors.Is(err, io.EOF):
+			err = status.Error(codes.Unavailable, "the server ended the stream")
+		case status.Code(err) == codes.Unauthenticated:
+			over, _ := peer.FromContext(stream.Context())
+			again = s.client.encrypted.renewed(err, over) || accepted
+		}
+		return accepted, again, err
 	}
 }
 

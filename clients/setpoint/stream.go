@@ -23,7 +23,8 @@ const DefaultInFlight = 64
 // It opens the stream with the first request. When the stream breaks, the server is silent
 // for AttemptTimeout, or the server shuts down, it opens a new one, on another connection if
 // there is one, and sends the unanswered requests again with the same request ids, in their
-// order.
+// order. So it does when the server no longer accepts the credentials that it accepted before:
+// a new stream presents the current ones.
 type Stream struct {
 	client *Client
 	places chan struct{}
@@ -167,19 +168,23 @@ func (s *Stream) forget(call *streamCall) {
 	delete(s.waiting, call.id)
 }
 
-// take handles an answer, or the error of one request, which it retries if it is transient.
-func (s *Stream) take(response *setpointv1.StreamRecommendResponse) {
+// take handles an answer, or the error of one request, which it retries if it is transient. It
+// returns an error of the stream: no request counts with the credentials it was opened with.
+func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	call := s.waiting[response.GetId()]
 	if call == nil {
-		return // its caller has left
+		return nil // its caller has left
 	}
 	result, retries := resultOf(response), s.client.retries
+	if status.Code(result.Err) == codes.Unauthenticated {
+		return result.Err
+	}
 	least, again := retries.mayRepeat(s.life, call.attempts, result.Err)
 	if !again || !retries.budget.withdraw() {
 		s.settleLocked(call, result)
-		return
+		return nil
 	}
 	call.delayed = true
 	time.AfterFunc(least+retries.random(retries.longest(call.attempts)), func() {
@@ -189,6 +194,7 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) {
 			s.enqueueLocked(call)
 		}
 	})
+	return nil
 }
 
 func (s *Stream) settleLocked(call *streamCall, result Result) {

@@ -4,12 +4,19 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
+	"slices"
+	"sync"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
@@ -17,10 +24,12 @@ import (
 // TLS sets the CAs to trust and the client certificate. The zero value trusts the system's CAs
 // and has no client certificate.
 type TLS struct {
-	// CAFile is a PEM file of the trusted CAs, read once. Empty: the system's.
+	// CAFile is a PEM file of the trusted CAs, read at each handshake, so it may be replaced.
+	// Empty: the system's.
 	CAFile string
 	// CertFile and KeyFile are the client's own certificate, PEM; read at each
-	// handshake, so they may be replaced. Both or neither.
+	// handshake, so they may be replaced. Both or neither. A connection whose certificate was
+	// replaced stays in use until the server refuses it.
 	CertFile, KeyFile string
 	// ServerName is the expected name in the server's certificate. Empty: the host of the
 	// address.
@@ -69,36 +78,116 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 	if c.insecure || c.local && asked == 0 {
 		return plain{insecure.NewCredentials()}, nil
 	}
-	settings := c.tlsConfig
-	if settings == nil {
+	e := encrypted{settings: func() (*tls.Config, error) { return c.tlsConfig.Clone(), nil }, open: new(sync.Map)}
+	if c.tlsConfig == nil {
 		if c.tls == nil {
 			c.tls = &TLS{}
 		}
-		var err error
-		if settings, err = files.TLS(*c.tls).Client(); err != nil {
-			return nil, fmt.Errorf("setpoint: %w", err)
-		}
+		e.settings = files.TLS(*c.tls).Client
 	}
-	return encrypted{credentials.NewTLS(settings)}, nil
+	settings, err := e.settings()
+	if err != nil {
+		return nil, fmt.Errorf("setpoint: %w", err)
+	}
+	e.TransportCredentials = credentials.NewTLS(settings)
+	return e, nil
 }
 
-// encrypted is TLS with an error that says what to do.
+// encrypted is TLS with the settings of each handshake's time, which remembers the certificates
+// that it showed, with an error that says what to do.
 type encrypted struct {
 	credentials.TransportCredentials
+
+	settings func() (*tls.Config, error)
+	// open are the connections that showed a certificate, a *shown by its connectionKey.
+	open *sync.Map
 }
 
 // ClientHandshake implements credentials.TransportCredentials.
 func (e encrypted) ClientHandshake(ctx context.Context, authority string, conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	secured, info, err := e.TransportCredentials.ClientHandshake(ctx, authority, conn)
+	settings, err := e.settings()
+	if err != nil {
+		return nil, nil, err
+	}
+	var mine *shown
+	if certificate := settings.GetClientCertificate; certificate != nil {
+		settings.GetClientCertificate = func(request *tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			own, err := certificate(request)
+			if err == nil {
+				mine = &shown{own: own, now: func() (*tls.Certificate, error) { return certificate(request) }}
+			}
+			return own, err
+		}
+	}
+	secured, info, err := credentials.NewTLS(settings).ClientHandshake(ctx, authority, conn)
 	if header := (tls.RecordHeaderError{}); errors.As(err, &header) {
 		err = fmt.Errorf("%w: the server speaks no TLS: on a trusted network do without (insecure)", err)
+	}
+	if key := connectionKey(info); err == nil && mine != nil && key != nil {
+		mine.Conn, mine.closed = secured, func() { e.open.Delete(key) }
+		e.open.Store(key, mine)
+		secured = mine
 	}
 	return secured, info, err
 }
 
+// connectionKey identifies a connection: each has a list of its own. Nil: it is not encrypted.
+func connectionKey(info credentials.AuthInfo) **x509.Certificate {
+	if t, ok := info.(credentials.TLSInfo); ok && len(t.State.PeerCertificates) > 0 {
+		return &t.State.PeerCertificates[0]
+	}
+	return nil
+}
+
+// shown is a connection that showed a certificate of the client's.
+type shown struct {
+	net.Conn
+
+	own    *tls.Certificate
+	now    func() (*tls.Certificate, error) // what a new connection would show
+	closed func()
+}
+
+// Close implements net.Conn.
+func (s *shown) Close() error {
+	s.closed()
+	return s.Conn.Close()
+}
+
+// renewed reports whether another attempt of a call that was refused as UNAUTHENTICATED shows
+// another certificate: it closes the connection if that showed one that has been replaced since.
+func (e encrypted) renewed(err error, over *peer.Peer) bool {
+	if status.Code(err) != codes.Unauthenticated || over == nil || e.open == nil {
+		return false
+	}
+	known, _ := e.open.Load(connectionKey(over.AuthInfo))
+	old, ok := known.(*shown)
+	if !ok {
+		return false
+	}
+	now, err := old.now()
+	if err != nil || slices.EqualFunc(now.Certificate, old.own.Certificate, bytes.Equal) {
+		return false
+	}
+	_ = old.Close() // calls on it are refused, too
+	return true
+}
+
+// unary is an interceptor of attempts: it makes another one if that shows another certificate. The
+// server did nothing about the one that it refused.
+func (e encrypted) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	var over peer.Peer
+	err := invoke(ctx, method, req, reply, cc, append(slices.Clip(options), grpc.Peer(&over))...)
+	if e.renewed(err, &over) {
+		return invoke(ctx, method, req, reply, cc, options...)
+	}
+	return err
+}
+
 // Clone implements credentials.TransportCredentials.
 func (e encrypted) Clone() credentials.TransportCredentials {
-	return encrypted{e.TransportCredentials.Clone()}
+	e.TransportCredentials = e.TransportCredentials.Clone()
+	return e
 }
 
 // plain is no encryption, with an error that says what to do.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
@@ -110,6 +111,8 @@ type watch struct {
 	begun bool
 	// missed reports that the next response starts anew.
 	missed bool
+	// renewed reports that another stream shows another certificate than the last one.
+	renewed bool
 }
 
 // stream opens a stream and yields its responses until it ends. It returns whether any arrived,
@@ -128,6 +131,8 @@ func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 	for err == nil {
 		var response *setpointv1.WatchDecisionsResponse
 		if response, err = stream.Recv(); err != nil {
+			over, _ := peer.FromContext(stream.Context())
+			w.renewed = w.client.encrypted.renewed(err, over)
 			break
 		}
 		answered = true
@@ -180,6 +185,10 @@ func (w *watch) take(ctx context.Context, response *setpointv1.WatchDecisionsRes
 // retryDelay reports whether to open another stream, and the minimum wait before that. failures is
 // the number of consecutive failed streams.
 func (w *watch) retryDelay(err error, answered bool, failures int) (least time.Duration, ok bool) {
+	if w.renewed {
+		w.renewed = false
+		return 0, true
+	}
 	if !w.begun {
 		least, ok = mayPass(err)
 		return least, ok && failures < w.client.config.retry.MaxAttempts

@@ -44,9 +44,9 @@ type Settings struct {
 func (s *Settings) List(of string) []config.Setting {
 	return []config.Setting{
 		config.String(&s.Server, "server", "gRPC `addresses` of "+of+", host:port, several separated by commas, or a gRPC target such as dns:///setpoint:9090"),
-		config.String(&s.CAFile, "tls-ca-file", "PEM `file` of the CAs that sign the server's certificate; empty means the system's"),
-		config.String(&s.CertFile, "tls-cert-file", "PEM `file` of the client certificate; reloaded when it changes"),
-		config.String(&s.KeyFile, "tls-key-file", "PEM `file` of the certificate's key"),
+		config.String(&s.CAFile, "tls-ca-file", "PEM `file` of the CAs that sign the server's certificate, read at each handshake; empty means the system's"),
+		config.String(&s.CertFile, "tls-cert-file", "PEM `file` of the client certificate, read at each handshake"),
+		config.String(&s.KeyFile, "tls-key-file", "PEM `file` of the certificate's key, read with it"),
 		config.String(&s.ServerName, "tls-server-name", "expected `name` in the server's certificate; empty means the host of the address"),
 		config.String(&s.TokenFile, "token-file", "`file` with the bearer token for the server; reloaded when it changes"),
 		config.Bool(&s.Insecure, "insecure", "talk to the server without TLS, as with one on this machine unless a --tls flag is given"),
