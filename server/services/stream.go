@@ -52,7 +52,11 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 			}
 			req.began = time.Now()
 			s.admitStreamed(ctx, req)
+			refused := req.refused
 			answers.add(req)
+			if status.Code(refused) == codes.Unauthenticated {
+				return refused // only a new stream can present other credentials
+			}
 		}
 	}
 }

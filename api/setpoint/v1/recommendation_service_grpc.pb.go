@@ -52,7 +52,8 @@ type RecommendationServiceClient interface {
 	BatchRecommend(ctx context.Context, in *BatchRecommendRequest, opts ...grpc.CallOption) (*BatchRecommendResponse, error)
 	// Recommends over one stream: many requests in flight, with responses as they finish,
 	// matched by id. A failed request gets a response with its status; the stream
-	// continues. gRPC only.
+	// continues, but for UNAUTHENTICATED: its credentials no longer count, and the stream
+	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRecommendRequest, StreamRecommendResponse], error)
 	// Reports whether a recommended change was applied or failed, and returns the updated
 	// status. Repeated reports are harmless.
@@ -165,7 +166,8 @@ type RecommendationServiceServer interface {
 	BatchRecommend(context.Context, *BatchRecommendRequest) (*BatchRecommendResponse, error)
 	// Recommends over one stream: many requests in flight, with responses as they finish,
 	// matched by id. A failed request gets a response with its status; the stream
-	// continues. gRPC only.
+	// continues, but for UNAUTHENTICATED: its credentials no longer count, and the stream
+	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(grpc.BidiStreamingServer[StreamRecommendRequest, StreamRecommendResponse]) error
 	// Reports whether a recommended change was applied or failed, and returns the updated
 	// status. Repeated reports are harmless.
