@@ -18,7 +18,10 @@ func (r *reconcile) hold(h Hold) Outcome {
 	// Log once, not in every reconcile. Some reasons have another message each time, with the
 	// same cause for all objects.
 	cause := h.Message
-	if h.Reason == ReasonRecommenderUnavailable || h.Reason == ReasonAnswerRefused {
+	switch h.Reason {
+	case ReasonRecommenderUnavailable:
+		cause = h.Reason + causeOf(h.Message)
+	case ReasonAnswerRefused:
 		cause = h.Reason
 	}
 	if known := r.st.held == cause; known || h.Silent ||

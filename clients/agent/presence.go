@@ -33,8 +33,11 @@ type presence struct {
 
 // absence is a time without answers.
 type absence struct {
-	since  time.Time
-	reason string
+	since time.Time
+	// reason is why the last request failed. It changes at most once a minute, and only with the
+	// cause, because it is written to all objects.
+	reason   string
+	reasonAt time.Time
 	// cause is the object whose request failed first; the empty key if it is deleted.
 	cause Key
 	// waiting are the objects that wait for the end of the absence.
@@ -140,7 +143,7 @@ func (p *presence) answered(key Key) {
 
 // failed records that the request sent at that time failed. It returns since when the service
 // has been away, and why; false: it is not away, because it answered others meanwhile.
-func (p *presence) failed(key Key, asked time.Time, reason string) (since time.Time, first string, away bool) {
+func (p *presence) failed(key Key, asked time.Time, reason string) (since time.Time, why string, away bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.absence == nil {
@@ -148,18 +151,22 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 			p.suspects[key] = true
 			return asked, reason, false
 		}
-		p.absence = &absence{since: asked, reason: reason, cause: key, waiting: map[Key]bool{}, probes: map[Key]bool{}}
+		p.absence = &absence{since: asked, reason: reason, reasonAt: time.Now(), cause: key, waiting: map[Key]bool{}, probes: map[Key]bool{}}
 		p.metrics.recommender(asked)
 		select {
 		case p.began <- struct{}{}:
 		default:
 		}
 	}
-	if p.absence.asking == key {
-		p.absence.asking = Key{}
+	a := p.absence
+	if causeOf(reason) != causeOf(a.reason) && time.Since(a.reasonAt) >= minTellInterval {
+		a.reason, a.reasonAt = reason, time.Now()
 	}
-	p.absence.waiting[key] = true
-	return p.absence.since, p.absence.reason, true
+	if a.asking == key {
+		a.asking = Key{}
+	}
+	a.waiting[key] = true
+	return a.since, a.reason, true
 }
 
 // forget drops a deleted object.

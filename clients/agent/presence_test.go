@@ -94,6 +94,36 @@ func TestProbesDoNotAddUp(t *testing.T) {
 }
 
 // An absence keeps no object that was deleted meanwhile.
+// The reason of an absence is the current one, but is not another one with each request.
+func TestAnAbsenceHasTheCauseOfNow(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newTestPresence(t, func(...Key) {})
+		const refused, alien = "dial tcp 127.0.0.1:9090: connect: connection refused", "tls: certificate signed by unknown authority"
+		since := time.Now()
+		for _, step := range []struct {
+			after        time.Duration
+			reason, want string
+		}{
+			{0, refused, refused},
+			{time.Second, alien, refused},
+			{time.Minute, "dial tcp 127.0.0.2:9090: connect: connection refused", refused}, // the same cause
+			{0, alien, alien},
+			{time.Second, refused, alien},
+			{time.Minute, refused, refused},
+		} {
+			time.Sleep(step.after)
+			began, why, away := p.failed(keyNamed("a"), time.Now(), step.reason)
+			if !away || !began.Equal(since) || why != step.want {
+				t.Errorf("%s later: away %v since %s: %q, want %q", step.after, away, began, why, step.want)
+			}
+			if ok, _, shown := p.admit(keyNamed("b")); ok || shown != step.want {
+				t.Errorf("%s later those that wait are told %q, want %q", step.after, shown, step.want)
+			}
+		}
+	})
+}
+
 func TestAnAbsenceForgetsDeletedObjects(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})

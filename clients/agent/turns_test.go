@@ -6,13 +6,17 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -456,4 +460,45 @@ func (f *failing) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRe
 		return nil, err
 	}
 	return f.meddling.ReportScale(ctx, req)
+}
+
+// severed is a service whose connections fail with the error of now.
+type severed struct {
+	*agenttest.Service
+	text atomic.Value
+}
+
+func (s *severed) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	if text := s.text.Load().(string); text != "" {
+		return nil, status.Error(codes.Unavailable, text)
+	}
+	return s.Service.Recommend(ctx, req)
+}
+
+// Why the service is away may change meanwhile: the status and the log have the current cause.
+func TestTheCauseOfAnAbsenceIsTheCurrentOne(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		core, lines := observer.New(zap.InfoLevel)
+		p, s := &telling{Fake: &agenttest.Fake{}}, &severed{Service: agenttest.NewService(testserver.Recommendations(t))}
+		s.text.Store("")
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4, Steady: true})
+		drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+		for i, cause := range []string{"connect: connection refused", "tls: certificate signed by unknown authority"} {
+			time.Sleep(time.Minute)
+			s.text.Store("connection error: " + cause)
+			time.Sleep(3 * time.Minute)
+			synctest.Wait()
+			p.mu.Lock()
+			hold := p.last
+			p.mu.Unlock()
+			if hold == nil || !strings.HasSuffix(hold.Message, cause) {
+				t.Errorf("shown: %+v, want %s", hold, cause)
+			}
+			said := lines.FilterMessage("not scaled").All()
+			if n := len(said); n != i+1 || !strings.HasSuffix(said[n-1].ContextMap()["message"].(string), cause) {
+				t.Errorf("logged: %v, want one more, with %s", said, cause)
+			}
+		}
+	})
 }
