@@ -55,6 +55,7 @@ var browser = sync.OnceValues(func() (context.Context, error) {
 		chromedp.Headless,
 		chromedp.NoSandbox, // tests run as root in CI, where Chromium has no other choice
 		chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("disable-popup-blocking", true),
 		chromedp.Env("TMPDIR="+leftovers),
 		chromedp.WSURLReadTimeout(process.Patience),
 	)

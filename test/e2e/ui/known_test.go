@@ -215,3 +215,24 @@ func TestNothingIsKnownWhileTheServiceIsAway(t *testing.T) {
 	p.waitText("1 target")
 	p.wait("numbers", `document.querySelector(".tile-count").innerText === "1"`)
 }
+
+// A page that can't read its target says so, and not that nobody asks for it.
+func TestAPageThatCannotReadBlamesNobody(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	const interval = 5 * time.Second
+	last := time.Now()
+	for i := range 3 {
+		r := request("web-00", "queue", 30)
+		r.EvaluationTime = timestamppb.New(last.Add(time.Duration(i-2) * interval))
+		recommend(t, s, r)
+	}
+	p := s.open(t, webPage)
+	p.wait("its count", `document.querySelector(".big .count")?.innerText === "3"`)
+	p.expects(".*") // the service is gone
+	s.Kill()
+	p.waitText("Not up to date")
+	time.Sleep(time.Until(last.Add(4*interval + 5*time.Second))) // it would count as not asked for after three intervals
+	if text := p.text(); strings.Contains(text, "Not asked") || strings.Contains(text, "Nobody") || !strings.Contains(text, "Not up to date") {
+		t.Errorf("of a service that is away the page says\n%s", text)
+	}
+}

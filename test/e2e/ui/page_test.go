@@ -54,6 +54,30 @@ func TestPagesThatWereLeftHoldNoStream(t *testing.T) {
 	watchers(1)
 }
 
+// Windows that are seen at once share what connections a browser has without TLS: each has its numbers, and some poll.
+func TestEightWindowsAreAllThere(t *testing.T) {
+	s := site(t)
+	s.feed(t, 8, "")
+	p := s.open(t, "/ui/")
+	p.waitText("web-00")
+	opened := eval[int](p, `(window.others = Array.from({length: 7}, (_, i) => open("/ui/clusters/demo/namespaces/shop/targets/web-0" + i, "_blank", "popup,width=900,height=700"))).filter(w => w).length`)
+	if opened != 7 {
+		t.Fatalf("%d windows were opened", opened)
+	}
+	p.wait("all windows with their counts", `others.every(w => w.document.querySelector(".big .count")?.innerText.match(/[0-9]/))`)
+	if hidden := eval[int](p, `others.filter(w => w.document.hidden).length`); hidden > 0 {
+		t.Fatalf("%d windows are hidden: they hold no stream anyway", hidden)
+	}
+	// Each goes on: what is asked for now comes to all of them, and an own request is answered.
+	if code := eval[int](p, `fetch("/v1/caller").then(r => r.status)`); code != http.StatusOK {
+		t.Errorf("a request beside them: %d", code)
+	}
+	if n := s.Metric("setpoint_watchers"); n == 0 || n > 4 {
+		t.Errorf("%g streams of eight windows", n)
+	}
+	eval[int](p, `others.forEach(w => w.close()), 0`)
+}
+
 // The API's description keeps working under its policy.
 func TestDocumentation(t *testing.T) {
 	p := site(t).open(t, "/docs/")

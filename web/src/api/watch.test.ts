@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { beforeEach, test } from "node:test";
 import { asError } from "@setpoint-dev/client/json";
 import { get, onUnauthenticated, setToken } from "./client";
+import { claimStream } from "./slots";
 import { watch, type Watcher } from "./watch";
 
 Object.assign(globalThis, { location: { origin: "http://page.test" } });
@@ -113,6 +114,30 @@ test("a page that nobody sees holds no stream, and goes on where it was", async 
   });
   assert.deepEqual([ids, links], [["1", "2"], ["connecting", "live"]]);
   assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
+});
+
+test("windows that are seen at once leave connections for requests", async () => {
+  const kept = new Map<string, string>();
+  const storage = { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => kept.set(k, v), removeItem: (k: string) => kept.delete(k) };
+  Object.assign(globalThis, { localStorage: storage });
+  try {
+    const claims = await Promise.all(Array.from({ length: 6 }, () => claimStream()));
+    const held = claims.filter((c) => c !== undefined);
+    assert.ok(held.length > 0 && held.length <= 4, `${held.length} of six at once`);
+    while (held.length < 4) held.push((await claimStream())!);
+    assert.equal(await claimStream(), undefined);
+    answers(() => new Response(decided(1)));
+    assert.deepEqual((await until(({ links }) => links.includes("polled"))).links, ["connecting", "polled"]);
+    assert.equal(asked.length, 0);
+    held.pop()!();
+    assert.deepEqual((await until(({ ids }) => ids.length === 1)).ids, ["1"]);
+    for (const [k, v] of kept) kept.set(k, v.replace(/ .*/, ` ${Date.now() - 1}`)); // windows that are gone without a word
+    const another = await claimStream();
+    assert.notEqual(another, undefined);
+    [another!, ...held].forEach((end) => end());
+  } finally {
+    Object.assign(globalThis, { localStorage: undefined });
+  }
 });
 
 test("a position that nobody knows is told", async () => {

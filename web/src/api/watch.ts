@@ -2,8 +2,9 @@
 
 import { asError, type SetpointError, type WatchedDecisionJson } from "@setpoint-dev/client/json";
 import { client } from "./client";
+import { claimStream } from "./slots";
 
-/** "polled": the service has no streams; lists are read again now and then. "refused": the caller may not read them. */
+/** "polled": the service has no streams, or other windows have all that this browser may have; lists are read again now and then. "refused": the caller may not read them. */
 export type Link = "connecting" | "live" | "lost" | "polled" | "refused";
 
 export interface Watcher {
@@ -45,7 +46,8 @@ const until = (hides: boolean, signal: AbortSignal) =>
 /**
  * Watches decisions until the signal. The client resumes lost streams; what it gives up is tried again later.
  * A page that nobody sees, in another tab or kept for "back", holds no stream: without TLS a browser has six connections to a
- * service for all its tabs, and the seventh page would wait for one. Seen again, it goes on where it was.
+ * service for all its tabs, and the seventh page would wait for one. Seen again, it goes on where it was. Of several windows that are
+ * seen at once some poll.
  */
 export async function watch(parent: string, start: Date | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
   watcher.link("connecting");
@@ -56,8 +58,18 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
     await until(false, signal);
     if (signal.aborted) return;
     if (unseen && !resumeToken && !startTime) watcher.missed(0);
+    const release = await claimStream();
+    if (!release) {
+      watcher.link("polled");
+      await wait(pollEvery, signal);
+      if (!signal.aborted) watcher.missed(0);
+      continue;
+    }
     const stream = new AbortController();
-    void until(true, AbortSignal.any([signal, stream.signal])).then(() => stream.abort());
+    void until(true, AbortSignal.any([signal, stream.signal])).then(() => {
+      release(); // at once: the page may be left
+      stream.abort();
+    });
     let polled = false;
     let worked = 0;
     try {
@@ -88,6 +100,8 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
         watcher.link(polled ? "polled" : "lost", error);
         resumeToken = ""; // the client gave it up
       }
+    } finally {
+      release();
     }
     if (stream.signal.aborted) {
       tries = -1;

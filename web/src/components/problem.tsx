@@ -7,6 +7,7 @@ export function advice(e: SetpointError): string {
   switch (e.code) {
     case "UNAVAILABLE":
     case "DEADLINE_EXCEEDED":
+      if (e.reason) return "The page tries again by itself."; // the service answered
       return "Is the service running, and this machine online? The page tries again by itself.";
     case "UNAUTHENTICATED":
       return "Sign in again.";

@@ -8,6 +8,7 @@ import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
+import { overriding } from "../lib/adjustments";
 import { boundsOver } from "../lib/bounds";
 import { drained, members, sentence, troubles, type Member } from "../lib/fleet";
 import { duration, integer, millis, seconds } from "../lib/format";
@@ -26,7 +27,7 @@ const noDecision = () => undefined;
 
 export function FleetView(props: { name: string }) {
   const { name } = props;
-  const [{ value: fleet, decisions, error }, reload] = useLive<Fleet>(name, `/v1/${name}/fleet`, noDecision);
+  const [{ value: fleet, read, decisions, error }, reload] = useLive<Fleet>(name, `/v1/${name}/fleet`, noDecision);
   const place = usePlace();
   useNow(5000);
   const now = serviceNow();
@@ -53,7 +54,7 @@ export function FleetView(props: { name: string }) {
   }
   if (!fleet) return <div class="loading" role="status" aria-label="Loading" />;
   const all = members(fleet);
-  const wrong = troubles(fleet, now);
+  const wrong = troubles(fleet, read);
   const decided = millis(fleet.decisionTime);
   const known = !Number.isNaN(decided);
   const told = chosen ?? decisions.at(-1);
@@ -101,7 +102,7 @@ export function FleetView(props: { name: string }) {
         </div>
         <aside class="side-column">
           {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />}
-          <OverridesCard target={name} known={{ replicas: known ? fleet.desiredReplicas ?? 0 : undefined, ...bounds }} changed={reload} />
+          <OverridesCard target={name} known={{ replicas: known ? fleet.desiredReplicas ?? 0 : undefined, ...bounds }} told={overriding(decisions.at(-1))} changed={reload} />
           <StatusCard status={fleet.status} />
           <SpecCard fleet={fleet} />
         </aside>

@@ -23,6 +23,9 @@ export function stageName(stage: string | undefined): string {
 /** Overrides that begin or end with a decision. */
 export const turned = (d: Decision): number => (d.adjustments ?? []).filter((a) => a.stage === "OVERRIDE" && (a.rule === "begins" || a.rule === "ends")).length;
 
+/** What a decision tells of overrides, to be compared with the next one's. */
+export const overriding = (d: Decision | undefined): string => JSON.stringify(d?.adjustments?.filter((a) => a.stage === "OVERRIDE") ?? []);
+
 /** What was changed; the override first, which has the last word, then in the order in which stages act. */
 export function adjustments(d: Decision): Adjustment[] {
   const all = (d.adjustments ?? []).slice(0, 32);

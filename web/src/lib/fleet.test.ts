@@ -201,6 +201,32 @@ test("the counts of a fleet and its members are the fleet's: the log has changes
   assert.deepEqual(await counts(7, 7), [7, 7, 7, 7]);
 });
 
+test("a member's reason is that of its last decision, in whatever order the log is read", async () => {
+  const fleet = { decisionTime: ago(1), desiredReplicas: 7, maxReplicas: 9, spec: { staleAfter: "60s" }, members: [{ target: of("eu"), share: 7, specReplicas: 7, lastCallTime: ago(1) }] } satisfies Fleet;
+  const store = await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {}, [`/v1/${of("all")}/fleet`]: fleet }, 600, "all", "eu");
+  const told = (s: number, n: number) => ({ target: of("eu"), decision: { time: ago(s), currentReplicas: n, desiredReplicas: n, states: [], reason: `share of fleet: ${n}` } });
+  store.take([told(500, 4), told(100, 7)]);
+  store.take([told(300, 5)]);
+  const row = store.find(of("eu"))!;
+  assert.deepEqual([row.why, row.current, row.desired], ["share of fleet: 7", 7, 7]);
+});
+
+test("what can't be read is told with the list, until it can be", async () => {
+  const store = await page({ [targetsPath]: { targets: [{ name: of("eu"), updateTime: ago(1), lastDecision: { time: ago(1), currentReplicas: 4, desiredReplicas: 4, states: [] } }] } }, 1, "eu");
+  const before = globalThis.fetch;
+  const problem = () => (store.snapshot as { unread?: { problem: string } }).unread?.problem;
+  try {
+    globalThis.fetch = async () => Response.json({ code: 14, message: "the history store can't be reached", details: [] }, { status: 503 });
+    await store.readRecord(store.find(of("eu"))!, new AbortController().signal);
+    assert.equal(problem(), "the history store can't be reached");
+    globalThis.fetch = async () => Response.json({ name: of("eu"), updateTime: ago(0) });
+    await store.readRecord(store.find(of("eu"))!, new AbortController().signal);
+    assert.equal(problem(), undefined);
+  } finally {
+    globalThis.fetch = before;
+  }
+});
+
 test("a fleet is read, however many targets are not certain", async () => {
   const many = Array.from({ length: 30 }, (_, i) => `silent-${i}`);
   const silent = many.map((c) => ({ name: of(c), updateTime: ago(300), notAskedTime: ago(200), lastDecision: { time: ago(300), currentReplicas: 4, desiredReplicas: 4, states: [] } }));

@@ -37,7 +37,7 @@ export function fleetPace(f: Fleet): { asked: number; patience: number } {
 
 const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "No member calls any more: nothing scales it now. See whether their agents run." };
 
-/** What is the matter with a fleet at an instant, ms of the service's clock, most urgent first; empty: nothing is. */
+/** What was the matter with a fleet when it was read, ms of the service's clock, most urgent first; empty: nothing was. */
 export function troubles(f: Fleet, now: number): Look[] {
   const out: Look[] = [];
   const { asked, patience } = fleetPace(f);

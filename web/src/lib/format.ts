@@ -97,6 +97,12 @@ export function compact(n: number, digits = 3): string {
   return trim(n.toPrecision(digits));
 }
 
+/** The largest count that lists have whole. */
+export const largest = 9999;
+
+/** A count where there is little room: "9 999", "12.3k". */
+export const brief = (n: number): string => (n > largest ? compact(n) : integer(n));
+
 const trim = (s: string): string => (s.includes(".") ? s.replace(/\.?0+$/, "") : s);
 
 /** "512 B", "1.5 MiB". */

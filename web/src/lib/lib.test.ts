@@ -5,7 +5,7 @@ import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
-import { compact, duration, integer, quantity, relative, utc } from "./format";
+import { brief, compact, duration, integer, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
 import { Spark } from "./spark";
 import { AtMax, Changed, ended, Failing, Flapping, Held, NotAsked, Overridden, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
@@ -34,6 +34,7 @@ test("who asks no more, and who turns often, is as the service says", () => {
   assert.equal(targetBits(t, (now + 45) * 1000), Held | Flapping);
   assert.equal(targetBits(t, (now + 46) * 1000), Held | Flapping | NotAsked);
   assert.equal(targetBits(t, (now + 60) * 1000), Held | NotAsked);
+  assert.equal(targetBits(t, (now + 60) * 1000, (now + 45) * 1000), Held, "who asks since it was read is not known");
   assert.equal(targetBits({ ...t, updateTime: time(now + 20) }, (now + 60) * 1000), Held, "a report shows that its caller lives");
   assert.equal(targetBits({ lastDecision: t.lastDecision, updateTime: t.updateTime }, (now + 9000) * 1000), Held, "an older service tells neither");
 });
@@ -229,4 +230,8 @@ test("a spec's stages are lines, too", () => {
   }), [
     ["maxReplicas", "5"], ["schedule office", "at least 8, from 0 8 * * 1-5 for 43200s (Europe/Berlin)"], ["windowThroughFailures", "true"], ["guards", '{"ignoreSurge":true}'],
   ]);
+});
+
+test("counts where there is little room are whole or rounded, never cut", () => {
+  assert.deepEqual([0, 9999, 10_000, 19_744, 1_234_567].map(brief), ["0", integer(9999), "10k", "19.7k", "1.23M"]);
 });

@@ -98,13 +98,13 @@ export const paceOf = (t: Target): { asked: number; patience: number; flapsUntil
   flapsUntil: (millis(t.flappingUntilTime) || 0) / 1000,
 });
 
-/** All bits of a target as it was read at an instant, ms of the service's clock. */
-export function targetBits(t: Target, now: number): number {
+/** All bits of a target at an instant, as it was read at one, ms of the service's clock: who asks since then is not known. */
+export function targetBits(t: Target, now: number, read = now): number {
   const { asked, patience, flapsUntil } = paceOf(t);
   const until = overriddenUntil(t.lastDecision);
   const bits = stateBits(t.lastDecision);
   const decided = until > 0 && now / 1000 > until ? (bits & ~Overridden) | Unknown : bits;
-  return decided | (now / 1000 > asked + patience ? NotAsked : 0) | (now / 1000 < flapsUntil ? Flapping : 0);
+  return decided | (read / 1000 > asked + patience ? NotAsked : 0) | (now / 1000 < flapsUntil ? Flapping : 0);
 }
 
 /** Short words for the controller's reasons, for lists; its own sentence is shown with them. */

@@ -1,6 +1,6 @@
 // The overrides of a target, its namespace and its cluster, and the button that makes one.
 
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { Problem } from "../components/problem";
 import { lazy } from "../components/lazy";
 import { mayOverride, placesOf, type Known } from "../lib/overrides";
@@ -10,9 +10,11 @@ import { useOverrides } from "./store";
 
 const OverrideForm = lazy(() => import("./form").then((m) => m.OverrideForm));
 
-export function OverridesCard(props: { target: string; known: Known; changed: () => void }) {
+/** told is which override the last decision tells of: when it changes, the list is read again. */
+export function OverridesCard(props: { target: string; known: Known; told: string; changed: () => void }) {
   const { target, known } = props;
   const [{ all, error }, reload] = useOverrides(target);
+  useEffect(reload, [props.told]);
   const { caller } = useSession();
   const [open, setOpen] = useState(false);
   const [said, say] = useState("");

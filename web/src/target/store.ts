@@ -1,24 +1,29 @@
 // One target, or one fleet: its record and its decisions, live.
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { asError, type SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type TargetJson as Target } from "@setpoint-dev/client/json";
-import { get } from "../api/client";
+import { asError, SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type TargetJson as Target } from "@setpoint-dev/client/json";
+import { get, serviceNow } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
 
 export interface Live<T> {
   value: T | undefined;
+  /** When that was read last, ms of the service's clock: what happened since, also that nothing did, is not known. */
+  read: number;
   /** Oldest first. */
   decisions: readonly Decision[];
   link: Link;
   error: SetpointError | undefined;
 }
 
+/** For how long a request is waited for before the page says so, ms. */
+const silent = 12_000;
+
 export const useTarget = (name: string): [Live<Target>, () => void] => useLive(name, `/v1/${name}`, (t: Target) => t.lastDecision);
 
 /** What a path has, read again after each burst of the decisions of that name, and periodically; last: its last decision. */
 export function useLive<T>(name: string, path: string, last: (value: T) => Decision | undefined): [Live<T>, () => void] {
-  const empty: Live<T> = { value: undefined, decisions: [], link: "connecting", error: undefined };
+  const empty: Live<T> = { value: undefined, read: 0, decisions: [], link: "connecting", error: undefined };
   const [state, set] = useState(empty);
   const reload = useRef(() => {});
   useEffect(() => {
@@ -27,15 +32,16 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
     set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
     const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: asError(e) }));
-    const read = () => get<T>(path, signal).then(
-      // The log is best effort, and the last decision is in the record before it is in the log.
-      (value) =>
-        set((s) => {
-          const decision = last(value);
-          return { ...s, value, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: undefined };
-        }),
-      fail,
-    );
+    let asking = 0; // since when no answer has come, 0: all have
+    const read = () => {
+      asking ||= Date.now();
+      return get<T>(path, signal).finally(() => (asking = 0)).then(take, fail);
+    };
+    // The log is best effort, and the last decision is in the record before it is in the log.
+    const take = (value: T) => {
+      const [decision, read] = [last(value), serviceNow()];
+      set((s) => ({ ...s, value, read, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: undefined }));
+    };
     const readDecisions = async () => {
       let token = "";
       let got: Decision[] = [];
@@ -66,7 +72,10 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
       }, 300);
     };
     // It is also read periodically, because the log may omit repeated decisions.
-    const poll = setInterval(later, 15_000);
+    const poll = setInterval(() => {
+      if (asking && Date.now() - asking >= silent) fail(new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while."));
+      later();
+    }, 15_000);
     void watch(name, undefined, {
       decisions: (batch) => {
         const more = batch.flatMap((m) => m.decision ?? []);

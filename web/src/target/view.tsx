@@ -12,6 +12,7 @@ import { OverridesCard } from "../overrides/card";
 import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target } from "@setpoint-dev/client/json";
 import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
+import { overriding } from "../lib/adjustments";
 import { basisOf, counts, lacking } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
@@ -45,7 +46,7 @@ export function TargetView(props: { name: string }) {
   const latest = decisions.at(-1) ?? target?.lastDecision;
   const choose = (d: Decision) => changeQuery({ decision: d.recommendationId ?? "" });
 
-  const asked = askedOf(target, now);
+  const asked = askedOf(target, state.read);
   const outlook = target?.outlook && !target.outlook.problem && !asked.missed ? target.outlook : undefined;
   const scheduled = !asked.missed ? target?.outlook?.bounds ?? none : none;
   const chart = useMemo(() => {
@@ -70,7 +71,7 @@ export function TargetView(props: { name: string }) {
   }
   if (!target) return <div class="loading" role="status" aria-label="Loading" />;
   const status = target.status ?? {};
-  const bits = targetBits(target, serviceNow());
+  const bits = targetBits(target, serviceNow(), state.read);
   const metrics = Math.max(...decisions.slice(-50).map((d) => d.currentMetrics?.length ?? 0), status.currentMetrics?.length ?? 0);
   // The record explains its last decision; a newer one may have come by the stream.
   const explains = (d: Decision | undefined) => (d && d.recommendationId === target.lastDecision?.recommendationId ? target.explanation : undefined);
@@ -102,7 +103,7 @@ export function TargetView(props: { name: string }) {
           )}
           {asked.missed && (
             <p class="not-asked" role="status">
-              Nobody has asked for {duration(now - asked.time)}; usually somebody asks every {duration(asked.usually)}. Nothing scales it meanwhile: see whether its agent runs.
+              Nobody has asked for {duration(state.read - asked.time)}; usually somebody asks every {duration(asked.usually)}. Nothing scales it meanwhile: see whether its agent runs.
             </p>
           )}
         </div>
@@ -147,7 +148,7 @@ export function TargetView(props: { name: string }) {
         </div>
         <aside class="side-column">
           {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => changeQuery({ decision: "" })} />}
-          <OverridesCard target={name} known={{ replicas: countNow(latest), ...bounds }} changed={reload} />
+          <OverridesCard target={name} known={{ replicas: countNow(latest), ...bounds }} told={overriding(latest)} changed={reload} />
           <NextCard target={target} asked={asked} now={now} />
           <SpecCard target={target} name={name} />
         </aside>
@@ -173,10 +174,10 @@ export interface Asked {
   missed: boolean;
 }
 
-/** Whether anybody still asks for a target. */
-function askedOf(target: Target | undefined, now: number): Asked {
+/** Whether anybody still asked for a target when it was read, ms of the service's clock. */
+function askedOf(target: Target | undefined, read: number): Asked {
   const { asked, patience } = paceOf(target ?? {});
-  return { time: asked * 1000, usually: (seconds(target?.interval) ?? 0) * 1000, missed: now / 1000 > asked + patience };
+  return { time: asked * 1000, usually: (seconds(target?.interval) ?? 0) * 1000, missed: read / 1000 > asked + patience };
 }
 
 /** The bounds of the last decision, as far as they are known. */

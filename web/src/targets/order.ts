@@ -92,7 +92,7 @@ export function csv(rows: readonly Row[]): string {
   const now = serviceNow() / 1000;
   const lines = rows.map((r) =>
     [
-      r.cluster, r.namespace, r.target, r.kind, states.filter((s) => r.bits & s.bit).map((s) => s.id).join(" "), r.current, r.desired, r.min, r.max, r.wants, lack(r),
+      r.cluster, r.namespace, r.target, r.fleet ? "fleet" : r.kind, states.filter((s) => r.bits & s.bit).map((s) => s.id).join(" "), r.current, r.desired, r.min, r.max, r.wants, lack(r),
       r.metricName, r.metric, r.goal, instant(r.updated), instant(r.changed), r.updated > 0 ? Math.max(0, Math.round(now - r.updated)) : undefined, r.whyLong || r.why,
     ].map(cell).join(","),
   );

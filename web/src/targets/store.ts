@@ -55,6 +55,8 @@ export interface Row {
   /** When it was asked for last, as far as is known, and when that was read from the service. */
   updated: number;
   read: number;
+  /** The decision that its state and reason are of, s of Unix time. */
+  described: number;
   /** How long after a call it counts as not asked for, s, and until when it is flapping: as the service says. */
   patience: number;
   flapsUntil: number;
@@ -81,6 +83,8 @@ export interface Snapshot {
   loaded: number;
   link: Link;
   error: SetpointError | undefined;
+  /** Why targets can't be read that the list has. */
+  unread: SetpointError | undefined;
   /** Decisions that this page missed. */
   missed: number;
 }
@@ -121,7 +125,7 @@ export class TargetsStore {
   private listed = 0;
   /** Decisions since then are of targets that are there. */
   private started = 0;
-  snapshot: Snapshot = { rows: [], version: 0, counts: states.map(() => 0), loading: true, loaded: 0, link: "connecting", error: undefined, missed: 0 };
+  snapshot: Snapshot = { rows: [], version: 0, counts: states.map(() => 0), loading: true, loaded: 0, link: "connecting", error: undefined, unread: undefined, missed: 0 };
 
   constructor(private parent = "clusters/-/namespaces/-") {}
 
@@ -185,7 +189,7 @@ export class TargetsStore {
     this.wanted = [];
     this.unsure.clear();
     this.fresh.clear();
-    this.snapshot = { ...this.snapshot, rows: [], version: this.snapshot.version + 1, counts: states.map(() => 0), loading: true, loaded: 0, error: undefined, missed: 0 };
+    this.snapshot = { ...this.snapshot, rows: [], version: this.snapshot.version + 1, counts: states.map(() => 0), loading: true, loaded: 0, error: undefined, unread: undefined, missed: 0 };
   }
 
   /** Reads all again, now; also watches again where that was refused. */
@@ -263,7 +267,7 @@ export class TargetsStore {
     if (listed.length > mostSingle && !this.snapshot.loading && Date.now() / 1000 - this.listed > listEvery) {
       for (const row of listed) this.unsure.delete(row);
       this.listed = Date.now() / 1000;
-      void this.pages("&withSpecInUse=true", signal).catch(() => {});
+      void this.pages("&withSpecInUse=true", signal).then(() => this.answered(), (e) => this.answered(e));
     }
     while (this.reading < 3) {
       const past = this.wanted.shift();
@@ -298,6 +302,14 @@ export class TargetsStore {
     this.tell();
   }
 
+  /** A read after the list's succeeded, or not: who can't be read is not shown as if nothing were the matter. */
+  private answered(e?: unknown): void {
+    const error = e === undefined ? undefined : asError(e);
+    if (error?.code === "NOT_FOUND" || error?.code === "CANCELLED" || error?.problem === this.snapshot.unread?.problem) return;
+    this.snapshot = { ...this.snapshot, unread: error };
+    this.tell();
+  }
+
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
     const fleet = row.fleet ? row : this.byName.get(this.fleetOf.get(row.name) ?? "");
     if (fleet && (await this.readFleet(fleet, signal)) && (row === fleet || this.fleetOf.get(row.name) === fleet.name)) return;
@@ -306,8 +318,10 @@ export class TargetsStore {
       const t = await get<Target>(`/v1/${row.name}`, signal);
       if (!t.specInUse) [row.spec, row.goals] = ["", []];
       this.takeTarget(row.name, t);
+      this.answered();
       this.tell();
     } catch (e) {
+      if (!signal.aborted) this.answered(e);
       // It stays as it is known; the next list may know it.
       if (asError(e).code === "NOT_FOUND" && !(await this.readFleet(row, signal))) await this.readMember(row, signal);
     }
@@ -320,8 +334,10 @@ export class TargetsStore {
       f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
     } catch (e) {
       [row.fleet, row.unrecorded] = [false, false];
+      if (!signal.aborted) this.answered(e);
       return asError(e).code !== "NOT_FOUND"; // it is asked again
     }
+    this.answered();
     if (!f.decisionTime) {
       this.drop(row); // the decisions are of a target that was deleted
       return true;
@@ -422,7 +438,7 @@ export class TargetsStore {
         name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
-        changed: 0, updated: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
+        changed: 0, updated: 0, described: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
       };
       this.byName.set(name, row);
       this.rows.push(row);
@@ -457,6 +473,7 @@ export class TargetsStore {
     }
     if (asked >= row.updated) {
       row.updated = asked;
+      row.described = millis(d?.time) / 1000 || 0;
       row.current = t.status?.currentReplicas ?? d?.currentReplicas ?? 0;
       this.describe(row, { ...d, conditions: t.status?.conditions ?? d?.conditions, currentMetrics: t.status?.currentMetrics ?? d?.currentMetrics });
       if (row.current !== undefined && row.spark.times.length === 0) row.spark.add(asked, d?.outcome === "APPLIED" ? row.desired! : row.current, 0);
@@ -540,10 +557,14 @@ export class TargetsStore {
         }
       }
       this.draw(row.spark, d, since);
-      if (time >= row.updated) {
-        row.updated = time;
-        row.current = from;
+      // A fleet tells the counts of its members and when they called, and their decisions tell the rest.
+      const { current, desired } = row;
+      const newest = time >= row.updated;
+      if (newest) [row.updated, row.current] = [time, from];
+      if (time >= row.described) {
+        row.described = time;
         this.describe(row, d);
+        if (!newest) [row.current, row.desired] = [current, desired];
       } else this.age(row);
       row.version++;
     }

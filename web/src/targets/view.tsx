@@ -8,7 +8,7 @@ import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
-import { count, duration, integer } from "../lib/format";
+import { brief, count, duration, integer, largest } from "../lib/format";
 import { save } from "../lib/save";
 import { states } from "../lib/state";
 import { current } from "../lib/overrides";
@@ -44,11 +44,12 @@ export function TargetsView(props: { query: URLSearchParams }) {
   useEffect(() => {
     document.title = "Targets · Setpoint";
   }, []);
-  if (!snapshot.loading && snapshot.rows.length === 0 && !snapshot.error && !query.fleets) return <NoTargets />;
+  const problem = snapshot.error ?? snapshot.unread;
+  if (!snapshot.loading && snapshot.rows.length === 0 && !problem && !query.fleets) return <NoTargets />;
   return (
     <div class="all-targets">
       <h1 class="visually-hidden">Targets</h1>
-      {snapshot.error && <Problem error={snapshot.error} what={snapshot.rows.length ? "Not up to date: this is what was known last." : "The targets can't be read."} retry={() => targets.reload()} />}
+      {problem && <Problem error={problem} what={snapshot.rows.length ? "Not up to date: this is what was known last." : "The targets can't be read."} retry={() => targets.reload()} />}
       <Tiles snapshot={snapshot} query={query} change={change} />
       <List snapshot={snapshot} query={query} change={change} />
     </div>
@@ -429,7 +430,7 @@ class RowView extends Component<RowProps> {
           <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} inRow /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
-        <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} /><span class="where">{bounds(row)}</span></div>
+        <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} short /><span class="where" title={(row.max ?? 0) > largest ? `${integer(row.min ?? 0)} to ${integer(row.max!)}` : undefined}>{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
         <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
@@ -456,7 +457,7 @@ class RowView extends Component<RowProps> {
 const pathOf = (r: Row): string => (r.fleet ? fleetPath(r.name) : targetPath(r.name));
 
 /** "2 to 30", the spec's bounds. */
-const bounds = (r: Row): string => (r.max === undefined ? "" : `${r.min === undefined ? "?" : integer(r.min)} to ${integer(r.max)}`);
+const bounds = (r: Row): string => (r.max === undefined ? "" : `${r.min === undefined ? "?" : brief(r.min)} to ${brief(r.max)}`);
 
 /** "287 % / 60 %": what was read, and what it should be. */
 const reads = (r: Row): string => (r.goal ? `${r.metric.replace(" per replica", "")} / ${r.goal}` : r.metric);
