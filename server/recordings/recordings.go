@@ -490,7 +490,7 @@ func (r *Recordings) Read(ctx context.Context, key store.Key, position string, s
 		}
 		s := r.shard(&key)
 		s.mu.Lock()
-		if tail := s.tails[key]; tail != nil && tail.encoder.Items() > 0 && tail.last >= since {
+		if tail := s.tails[key]; tail != nil && tail.encoder.Items() > 0 {
 			chunks = append(chunks, tail.encoder.Copy())
 		}
 		s.mu.Unlock()
