@@ -215,7 +215,7 @@ func ofStore(ctx context.Context, target string, err error, remedy string) error
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled),
 		errors.Is(err, store.ErrUnavailable), errors.Is(err, store.ErrClosed):
 		return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-			"the history store can't be reached; "+remedy)
+			StoreAway(err)+"; "+remedy)
 	}
 	if _, answered := status.FromError(err); answered {
 		return err

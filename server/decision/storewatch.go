@@ -115,7 +115,7 @@ func (w *storeWatch) tell(err error) {
 		}
 		return r
 	}
-	cause := strings.Map(digits, lastError(err).Error())
+	cause := strings.Map(digits, apierror.LastStoreError(err).Error())
 	if w.told[cause] {
 		return
 	}
@@ -143,10 +143,7 @@ func (w *storeWatch) set(err error) bool {
 // away: a load balancer that took all instances out would keep everybody from the answers that
 // they can give. An instance that knows no target has none to give.
 func (w *storeWatch) readiness(err error) readiness {
-	why := "the history store can't be reached"
-	if cause := publicCause(err); cause != "" {
-		why += ": " + cause
-	}
+	why := apierror.StoreAway(err)
 	switch t := w.targets; {
 	case t.clock.wrong.Load():
 		return readiness{false, "this instance's clock differs from the history store's"}

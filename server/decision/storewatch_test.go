@@ -23,6 +23,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/health"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -218,23 +219,24 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		err  error
 		want string
 	}{
-		{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "connection refused"},
-		{skipping{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED))}, "connection refused"},
-		{reading(40001, os.ErrDeadlineExceeded), "it does not answer in time"},
-		{context.DeadlineExceeded, "it does not answer in time"},
-		{dialing(&net.DNSError{Err: "no such host", Name: "redis.internal", IsNotFound: true}), "its name is unknown"},
-		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "its certificate is signed by an unknown authority"},
-		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"redis.internal"}}, Host: "redis"}, "its certificate is for another name"},
-		{x509.CertificateInvalidError{Reason: x509.Expired}, "its certificate is not valid"},
-		{dialing(errors.New("remote error: tls: certificate required")), "no TLS connection"},
-		{reply("WRONGPASS invalid username-password pair"), "WRONGPASS"},
-		{reply("NOPERM User setpoint has no permissions"), "NOPERM"},
-		{reply("SECRET something else"), "it answers with an error"},
-		{fmt.Errorf("ping: %w: %w", store.ErrUnavailable, io.EOF), "it closes connections"},
-		{errors.New("redis.internal is odd"), ""},
-		{nil, ""},
+		{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED)), "the history store can't be reached: connection refused"},
+		{skipping{dialing(os.NewSyscallError("connect", syscall.ECONNREFUSED))}, "the history store can't be reached: connection refused"},
+		{reading(40001, os.ErrDeadlineExceeded), "the history store can't be reached: it does not answer in time"},
+		{context.DeadlineExceeded, "the history store can't be reached: it does not answer in time"},
+		{dialing(&net.DNSError{Err: "no such host", Name: "redis.internal", IsNotFound: true}), "the history store can't be reached: its name is unknown"},
+		{&tls.CertificateVerificationError{Err: x509.UnknownAuthorityError{}}, "the history store can't be reached: its certificate is signed by an unknown authority"},
+		{x509.HostnameError{Certificate: &x509.Certificate{DNSNames: []string{"redis.internal"}}, Host: "redis"}, "the history store can't be reached: its certificate is for another name"},
+		{x509.CertificateInvalidError{Reason: x509.Expired}, "the history store can't be reached: its certificate is not valid"},
+		{dialing(errors.New("remote error: tls: certificate required")), "the history store can't be reached: no TLS connection"},
+		{reply("WRONGPASS invalid username-password pair"), "the history store can't be used: it refuses the password (WRONGPASS)"},
+		{reply("NOPERM User setpoint has no permissions"), "the history store can't be used: its user lacks rights (NOPERM)"},
+		{reply("OOM command not allowed when used memory > 'maxmemory'."), "the history store can't be used: it is full (OOM)"},
+		{reply("SECRET something else"), "the history store can't be used: it answers with an error"},
+		{fmt.Errorf("ping: %w: %w", store.ErrUnavailable, io.EOF), "the history store can't be reached: it closes connections"},
+		{errors.New("redis.internal is odd"), "the history store can't be reached"},
+		{nil, "the history store can't be reached"},
 	} {
-		if got := publicCause(tt.err); got != tt.want {
+		if got := apierror.StoreAway(tt.err); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}
 	}

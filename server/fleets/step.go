@@ -53,7 +53,7 @@ func (c *call) ofStore(ctx context.Context, err error) error {
 		return mapped
 	}
 	return apierror.New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_STORE_UNAVAILABLE,
-		"the store can't be reached, without which a fleet decides nothing; hold the count and call again")
+		apierror.StoreAway(err)+"; without it a fleet decides nothing: hold the count and call again")
 }
 
 // unreadable is the error for a spec or a record that this instance can't use. The cause is for the log.

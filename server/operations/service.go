@@ -15,7 +15,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
-	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -102,7 +101,7 @@ func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (
 		return nil, apierror.OfContext(ctx)
 	}
 	if err != nil {
-		state.Problem = decision.StoreProblem(err)
+		state.Problem = apierror.StoreProblem(err)
 	}
 	if used, at, ok := s.count(ctx, err == nil); ok {
 		state.Targets, state.TargetBytes, state.CountedTime = &used.Keys, &used.Bytes, timestamppb.New(at)
