@@ -36,8 +36,10 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	lose := func(r *reply) { *r = reply{http.StatusBadGateway, http.Header{}, []byte("proxy")} }
 	for _, tt := range []struct {
 		name string
-		// tamper is what becomes of an answer, by how many of the path there were before.
+		// tamper is what becomes of an answer, by how many of the path there were before, and mangle what the
+		// server itself answers instead.
 		tamper func(w *watched, path string, before int, r *reply)
+		mangle func(w *watched, path string, r *reply)
 		want   error // nil: it is applied
 		text   string
 	}{
@@ -46,26 +48,40 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 				clear(w.applied)
 				lose(r)
 			}
-		}, nil, ""},
+		}, nil, nil, ""},
 		{"both answers are lost", func(_ *watched, path string, _ int, r *reply) {
 			if path == "/apply" {
 				lose(r)
 			}
-		}, nil, ""},
+		}, nil, nil, ""},
 		{"both calls are lost", func(w *watched, path string, _ int, r *reply) {
 			if path == "/apply" {
 				w.targets["web"].replicas = 3
 				lose(r)
 			}
-		}, nil, "apply: it answered 502 Bad Gateway without a signature"},
+		}, nil, nil, "apply: it answered 502 Bad Gateway without a signature"},
 		{"others changed it meanwhile", func(w *watched, path string, before int, r *reply) {
 			if path == "/apply" && before == 0 {
 				clear(w.applied)
 				w.targets["web"].replicas = 4
 				lose(r)
 			}
-		}, agent.ErrMoved, ""},
-		{"nobody can tell", func(_ *watched, _ string, _ int, r *reply) { lose(r) }, agent.ErrMoved, ""},
+		}, nil, agent.ErrMoved, ""},
+		{"nobody can tell", func(_ *watched, _ string, _ int, r *reply) { lose(r) }, nil, agent.ErrMoved, ""},
+		{"it fails after the change", nil, func(_ *watched, path string, r *reply) {
+			if path == "/apply" {
+				*r = *failed(http.StatusInternalServerError, "no database")
+			}
+		}, nil, ""},
+		{"it fails before the change", nil, func(w *watched, path string, r *reply) {
+			if path == "/apply" {
+				w.targets["web"].replicas = 3
+				*r = *failed(http.StatusServiceUnavailable, "no database")
+			}
+		}, nil, "apply: it answered 503: no database"},
+		{"it fails, and nobody can tell", nil, func(_ *watched, _ string, r *reply) {
+			*r = *failed(http.StatusInternalServerError, "no database")
+		}, nil, "apply: it answered 500: no database"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -78,10 +94,14 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 					t.Fatal(err)
 				}
 				before := map[string]int{}
-				set(w.world, &w.tamper, func(path string, r *reply) {
-					tt.tamper(w, path, before[path], r)
-					before[path]++
-				})
+				if tt.mangle != nil {
+					set(w.world, &w.mangle, func(path string, r *reply) { tt.mangle(w, path, r) })
+				} else {
+					set(w.world, &w.tamper, func(path string, r *reply) {
+						tt.tamper(w, path, before[path], r)
+						before[path]++
+					})
+				}
 				err = w.platform.Apply(t.Context(), o, seen, agent.Change{From: 3, To: 5, RecommendationID: "r1"})
 				switch {
 				case tt.text != "":

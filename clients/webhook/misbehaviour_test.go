@@ -368,7 +368,7 @@ func TestAListThatCantBeRead(t *testing.T) {
 func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct{ value, at, want string }{
-		"a negative value":   {"-50", "", "the value is negative"},
+		"a negative value":   {"-50", "", "the value is negative, which the controller would take for an overflow: report 0 or more"},
 		"an overflow":        {"1e18", "", "the value is beyond"},
 		"an old value":       {"50", "1999-12-31T12:00:00Z", "the value is of 1999-12-31T12:00:00Z, more than 5m0s ago"},
 		"a value of now":     {"50", "2000-01-01T00:00:00Z", ""},

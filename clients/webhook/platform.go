@@ -256,7 +256,8 @@ func (p *Platform) listSoon() {
 
 // Apply implements agent.Platform. It repeats a call with a lost answer once: the
 // recommendation's id identifies it. If the server does not remember that, or the second answer
-// is lost as well, the current count decides.
+// is lost as well, the current count decides, as after an error of the server, which may have come
+// after the change.
 func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
 	body, err := json.Marshal(Application{
 		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
@@ -273,7 +274,8 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if again {
 		said, err = p.client.do(ctx, apply)
 	}
-	if again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
+	failed := err == nil && said.status >= http.StatusInternalServerError
+	if failed || again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
 		switch now, _, asking := p.ask(ctx, o); {
 		case asking != nil && err != nil:
 			// The outcome is unknown. The next request's count shows it; a report of a failure

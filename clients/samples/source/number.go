@@ -14,6 +14,7 @@ var (
 	ErrNaN      = errors.New("the value is NaN, as 0/0 is: guard the division, for example with «> 0» or «or vector(0)»")
 	errInfinite = errors.New("the value is infinite: guard the division")
 	ErrNegative = errors.New("the value is negative, which the controller would take for an overflow: use clamp_min(…, 0), or set allowNegative")
+	errReported = errors.New("the value is negative, which the controller would take for an overflow: report 0 or more")
 	ErrTooLarge = errors.New("the value is beyond ±9223372036854775.807, which the controller's arithmetic can't hold: choose a larger unit")
 	ErrNoSample = errors.New("there is no value")
 	ErrNoNumber = errors.New("the value is neither a number nor a quantity such as 1500m or 2Gi")
@@ -54,7 +55,10 @@ var (
 // overflow, and scale to the maximum: one below 0, or too large. Other texts are no quantities for
 // the service to refuse.
 func CheckValue(text string) error {
-	if _, err := FromText(text, false); errors.Is(err, ErrNegative) || errors.Is(err, ErrTooLarge) {
+	switch _, err := FromText(text, false); {
+	case errors.Is(err, ErrNegative):
+		return errReported // no query's answer
+	case errors.Is(err, ErrTooLarge):
 		return err
 	}
 	return nil
