@@ -174,7 +174,7 @@ func amount(percent *int32, average, value string) string {
 		return "without replicas to divide it by"
 	}
 	if q, err := quantity.Parse(value); err == nil && strings.HasSuffix(value, "m") {
-		return strconv.FormatFloat(q.AsApproximateFloat64(), 'g', -1, 64)
+		return strings.TrimRight(strings.TrimRight(q.AsDec().String(), "0"), ".") // no float64: 10.527 has none
 	}
 	return value
 }

@@ -41,10 +41,14 @@ func ParsePlace(s string) (p Place, ok bool) {
 	return Place{Cluster: cluster, Namespace: namespace}, true
 }
 
-// Namespaces is a parent of targets: of a cluster alone all its namespaces.
+// Namespaces is a parent of targets, for what a person types: of a cluster alone all its namespaces, and
+// CLUSTER/NAMESPACE for short.
 func Namespaces(parent string) string {
 	if p, ok := ParsePlace(parent); ok && p.Namespace == "" || parent == "clusters/-" {
 		return parent + "/namespaces/-"
+	}
+	if cluster, namespace, two := strings.Cut(parent, "/"); two && cluster != "clusters" && cluster != "" && namespace != "" && !strings.Contains(namespace, "/") {
+		return "clusters/" + cluster + "/namespaces/" + namespace
 	}
 	return parent
 }

@@ -36,10 +36,10 @@ func (s *Status) WriteText(w io.Writer) error {
 	var rows strings.Builder
 	table := tabwriter.NewWriter(&rows, 0, 0, 2, ' ', 0)
 	if len(s.Objects) > 0 {
-		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tLAST SCALED")
+		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tEVALUATED\tLAST SCALED")
 	}
 	for _, o := range s.Objects {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.lastScaled(s.At))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.evaluated(s.At), o.lastScaled(s.At))
 	}
 	_ = table.Flush() // to memory
 	n := -1
@@ -103,6 +103,14 @@ func (o *Object) replicas() string {
 	default:
 		return fmt.Sprint(d.Current)
 	}
+}
+
+// evaluated is how long ago that was: an object that hangs in its platform keeps its old state.
+func (o *Object) evaluated(now time.Time) string {
+	if o.At.IsZero() {
+		return "-"
+	}
+	return printable.Age(now.Sub(o.At)) + " ago"
 }
 
 func (o *Object) lastScaled(now time.Time) string {

@@ -165,7 +165,7 @@ func TestTheStatusIsText(t *testing.T) {
 	now := time.Unix(1_700_000_000, 0)
 	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Shadow: true, Problem: "a\nb", Objects: []*Object{
 		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
-		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
+		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, At: now.Add(-4 * time.Second), Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
 		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
 		{Key: agent.Key{Namespace: "shop", Name: "new"}, Error: "failed to get no usage yet", Cause: "no usage yet", Waiting: true, Decision: &Decided{}},
 	}}
@@ -175,11 +175,11 @@ func TestTheStatusIsText(t *testing.T) {
 	}
 	const want = "fake demo: 4 objects, 1 held, 1 with errors; setpoint v1; shadow: nothing is applied\n" +
 		"PROBLEM: a b\n" +
-		"OBJECT    STATE    REPLICAS  LAST SCALED\n" +
-		"shop/web  held     -         -\n    InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
-		"shop/api  shadow   2 → 3     1 → 2, 3d ago\n    cpu 90%, queue 12; cpu above target\n" +
-		"shop/db   error    -         -\n    no usage\n" +
-		"shop/new  waiting  0         -\n    no usage yet\n"
+		"OBJECT    STATE    REPLICAS  EVALUATED  LAST SCALED\n" +
+		"shop/web  held     -         -          -\n    InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
+		"shop/api  shadow   2 → 3     4s ago     1 → 2, 3d ago\n    cpu 90%, queue 12; cpu above target\n" +
+		"shop/db   error    -         -          -\n    no usage\n" +
+		"shop/new  waiting  0         -          -\n    no usage yet\n"
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", text.String(), want)
 	}

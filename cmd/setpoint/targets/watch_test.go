@@ -58,7 +58,7 @@ func TestDecisionsAreWatched(t *testing.T) {
 		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
 		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
 	}
-	for _, parent := range []string{"clusters/demo", "clusters/demo/namespaces/-", demoTarget, shortOf(demoTarget)} {
+	for _, parent := range []string{"clusters/demo", "clusters/demo/namespaces/-", "demo/-", demoTarget, shortOf(demoTarget)} {
 		var response struct {
 			Target, ResumeToken string
 			Decision            struct{ DesiredReplicas int }
