@@ -413,7 +413,7 @@ func (s *stage) idleGroups(groups []*group) (figures []report.Figure, err error)
 		}
 		figures = append(figures, report.Figure{Name: fmt.Sprintf(IdleCommands, g.name), Runs: []float64{sum(slices.Collect(maps.Values(calls)))}})
 		for _, name := range slices.Sorted(maps.Keys(calls)) {
-			figures = append(figures, report.Figure{Name: fmt.Sprintf(IdleCommands, g.name) + ": " + name, Runs: []float64{calls[name]}})
+			figures = append(figures, report.Figure{Name: fmt.Sprintf(IdleCommands, g.name) + ": " + strings.ToUpper(strings.ReplaceAll(name, "|", " ")), Runs: []float64{calls[name]}})
 		}
 		figures = append(figures,
 			report.Figure{Name: "idle, " + g.name + ": processor time a minute of an instance", Unit: "ms", Runs: []float64{millis(after[i].service-before[i].service) / each}},
