@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -117,7 +119,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 		commands[k] = command{&slab[k]}
 	}
 	r.whole = false
-	shortfall := r.store.send(ctx, r.withBeside(ctx, commands), r.exchange.durable)
+	r.store.send(ctx, r.withBeside(ctx, commands), r.exchange.durable)
 	again := r.pending[:0]
 	var worst fault
 	var looked, renewed bool
@@ -128,9 +130,6 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 		}
 		if err == nil {
 			err = r.exchange.take(i, reply, r.doubtful != nil && r.doubtful[i])
-			if err == nil {
-				err = shortfall
-			}
 		}
 		if err == nil {
 			continue
@@ -191,37 +190,101 @@ func (r *run) withBeside(ctx context.Context, commands []goredis.Cmder) []goredi
 	return slices.Concat(ahead, commands, behind)
 }
 
-// send sends the commands in one round trip per shard. The commands carry their errors;
-// send returns one only if too few replicas acknowledged.
-func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool) error {
-	wait := durable && s.options.WaitReplicas > 0
-	if len(commands) == 1 && !wait {
+// send sends the commands in one round trip per shard. The commands carry their errors, also that too
+// few replicas acknowledged them.
+func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool) {
+	cluster, clustered := s.client.(*goredis.ClusterClient)
+	switch {
+	case durable && s.options.WaitReplicas > 0 && clustered:
+		s.sendToMasters(ctx, cluster, commands)
+	case durable && s.options.WaitReplicas > 0:
+		s.sendAndWait(ctx, s.client, commands, s.layout.bases[0])
+	case len(commands) == 1:
 		_ = s.client.Process(ctx, commands[0])
-		return nil
+	default:
+		pipe := s.client.Pipeline()
+		for _, c := range commands {
+			_ = pipe.Process(ctx, c)
+		}
+		_, _ = pipe.Exec(ctx)
 	}
-	pipe := s.client.Pipeline()
+}
+
+// sendToMasters sends each master of a Cluster its commands and a WAIT: go-redis would send a WAIT, which has
+// no key, to any of them. A command for a slot that has moved fails, and is sent again.
+func (s *Store) sendToMasters(ctx context.Context, cluster *goredis.ClusterClient, commands []goredis.Cmder) {
+	parts := map[*goredis.Client][]goredis.Cmder{}
+	for _, c := range commands {
+		master, err := cluster.MasterForKey(ctx, keyOf(c))
+		if err != nil {
+			c.SetErr(err)
+			continue
+		}
+		parts[master] = append(parts[master], c)
+	}
+	var sending sync.WaitGroup
+	for master, part := range parts {
+		sending.Go(func() { s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part)) })
+	}
+	sending.Wait()
+}
+
+// baseOn is the base of a bucket of a master that has the keys of commands.
+func (s *Store) baseOn(ctx context.Context, cluster *goredis.ClusterClient, master *goredis.Client, commands []goredis.Cmder) string {
+	for _, c := range commands {
+		if base, _, of := strings.Cut(keyOf(c), "}"); of {
+			return base + "}"
+		}
+	}
+	for _, base := range s.layout.bases { // secrets are in no bucket
+		if of, err := cluster.MasterForKey(ctx, base); err == nil && of == master {
+			return base
+		}
+	}
+	return s.layout.bases[0] // the write fails, and WAIT counts for the commands all the same
+}
+
+// keyOf is the first key of a command: of a script it is behind its text and the number of keys.
+func keyOf(c goredis.Cmder) string {
+	args := c.Args()
+	at := 1
+	if strings.HasPrefix(c.Name(), "eval") {
+		at = 3
+	}
+	if len(args) <= at {
+		return ""
+	}
+	if key, of := args[at].(*string); of {
+		return *key
+	}
+	return fmt.Sprint(args[at])
+}
+
+// sendAndWait sends a server commands and a WAIT in one round trip. The base is that of a bucket of its keys.
+func (s *Store) sendAndWait(ctx context.Context, server interface{ Pipeline() goredis.Pipeliner }, commands []goredis.Cmder, base string) {
+	pipe := server.Pipeline()
 	for _, c := range commands {
 		_ = pipe.Process(ctx, c)
 	}
-	if !wait {
-		_, _ = pipe.Exec(ctx)
-		return nil
-	}
 	// Since Redis 7.2 WAIT waits for the connection's last write. A load, or a swap
-	// that an earlier attempt performed, writes nothing, so send writes a key in any
+	// that an earlier attempt performed, writes nothing, so this writes a key in any
 	// case.
-	_ = pipe.Process(ctx, newCommand(ctx, "set", s.layout.bases[0]+"p", "", "px", 60_000))
+	_ = pipe.Process(ctx, newCommand(ctx, "set", base+"p", "", "px", 60_000))
 	acknowledged := newCommand(ctx, "wait", s.options.WaitReplicas, s.options.WaitTimeout.Milliseconds())
 	_ = pipe.Process(ctx, acknowledged)
 	_, _ = pipe.Exec(ctx)
 	replicas, err := acknowledged.Int()
-	if err != nil {
-		return err
+	if err == nil && replicas < s.options.WaitReplicas {
+		err = fmt.Errorf("%w: %d of %d", errFewReplicas, replicas, s.options.WaitReplicas)
 	}
-	if replicas < s.options.WaitReplicas {
-		return fmt.Errorf("%w: %d of %d", errFewReplicas, replicas, s.options.WaitReplicas)
+	if err == nil {
+		return
 	}
-	return nil
+	for _, c := range commands {
+		if of := c.Err(); of == nil || of == goredis.Nil { //nolint:errorlint // go-redis returns it as it is.
+			c.SetErr(err)
+		}
+	}
 }
 
 // pause waits before the next attempt, and reports whether there is one.

@@ -68,7 +68,7 @@ type Options struct {
 	// WaitReplicas is how many replicas must acknowledge a write before it counts (the
 	// command WAIT), and WaitTimeout how long to wait for them; zero:
 	// DefaultWaitTimeout, and it must be less than Timeout. Zero replicas: the master's
-	// acknowledgement is enough. Not supported with a Cluster.
+	// acknowledgement is enough. In a Cluster they are those of each master that is written to.
 	WaitReplicas int
 	WaitTimeout  time.Duration
 	// BreakerFailures is how many failures in a row open a node's circuit breaker,
@@ -138,8 +138,6 @@ func (o Options) Validate() error {
 	switch {
 	case o.WaitReplicas < 0:
 		refuse("replicas to wait for: %d is negative", o.WaitReplicas)
-	case o.WaitReplicas > 0 && o.Cluster:
-		refuse("waiting for replicas is not possible with a cluster, where WAIT belongs to no key: set min-replicas-to-write on its nodes")
 	case o.WaitReplicas > 0 && (o.WaitTimeout <= 0 || o.WaitTimeout >= o.Timeout):
 		refuse("time to wait for replicas %s: must be above 0 and below the timeout %s", o.WaitTimeout, o.Timeout)
 	}

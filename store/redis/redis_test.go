@@ -210,26 +210,69 @@ func TestACallerThatGivesUpIsAlone(t *testing.T) {
 	}
 }
 
-// With WaitReplicas a write counts once so many replicas have it.
+// With WaitReplicas a write counts once so many replicas have it, in a Cluster so many of each master that
+// is written to.
 func TestWritesWaitForReplicas(t *testing.T) {
 	t.Parallel()
-	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{Calm: true})
-	waiting := func(replicas int, timeout time.Duration) func(*redis.Options) {
-		return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, timeout, 1 }
+	for name, start := range map[string]func(t *testing.T) string{
+		"sentinel": func(t *testing.T) string { return redistest.StartSentinel(t, 1, 1, redistest.Config{Calm: true}).URL() },
+		"cluster":  func(t *testing.T) string { return redistest.StartCluster(t, 3, 1, redistest.Config{Calm: true}).URL() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			url := start(t)
+			waiting := func(replicas int, timeout time.Duration) func(*redis.Options) {
+				return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, timeout, 1 }
+			}
+			enough := open(t, url, redistest.Prefix(t), waiting(1, unhurried/2))
+			create(t, enough, numbered(0, 30))
+			if _, err := enough.CompareAndSwap(t.Context(), numbered(30, 31)[0]); err != nil {
+				t.Error(err)
+			}
+			if _, err := enough.Secret(t.Context(), "s", []byte("x")); err != nil {
+				t.Error(err)
+			}
+			if err := enough.Ping(t.Context()); err != nil {
+				t.Error(err)
+			}
+			tooMany := open(t, url, redistest.Prefix(t), waiting(2, 100*time.Millisecond))
+			if _, err := tooMany.CompareAndSwap(t.Context(), numbered(0, 1)[0]); !errors.Is(err, store.ErrUnavailable) {
+				t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
+			}
+			results, err := tooMany.CompareAndSwapBatch(t.Context(), numbered(1, 3))
+			var failed store.BatchError
+			if !errors.As(err, &failed) || len(failed) != 2 || !errors.Is(failed[1], store.ErrUnavailable) || results[0].Swapped {
+				t.Errorf("in a batch: %v, %v", results, err)
+			}
+		})
 	}
-	enough := open(t, sentinel.URL(), redistest.Prefix(t), waiting(1, unhurried/2))
-	create(t, enough, numbered(0, 10))
-	if _, err := enough.CompareAndSwap(t.Context(), numbered(10, 11)[0]); err != nil {
-		t.Error(err)
-	}
-	tooMany := open(t, sentinel.URL(), redistest.Prefix(t), waiting(2, 100*time.Millisecond))
-	if _, err := tooMany.CompareAndSwap(t.Context(), numbered(0, 1)[0]); !errors.Is(err, store.ErrUnavailable) {
-		t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
-	}
-	results, err := tooMany.CompareAndSwapBatch(t.Context(), numbered(1, 3))
+}
+
+// In a Cluster a master without its replica fails the writes to its own keys, and no others.
+func TestAMasterWithoutItsReplicaFailsItsOwnWrites(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2, 1, redistest.Config{Calm: true})
+	s := open(t, cluster.URL(), redistest.Prefix(t), func(o *redis.Options) {
+		o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = 1, 500*time.Millisecond, 1
+	})
+	create(t, s, numbered(0, 30))
+	cluster.Replicas()[0].Kill()
+	_, err := s.CompareAndSwapBatch(t.Context(), numbered(30, 60))
 	var failed store.BatchError
-	if !errors.As(err, &failed) || len(failed) != 2 || !errors.Is(failed[1], store.ErrUnavailable) || results[0].Swapped {
-		t.Errorf("in a batch: %v, %v", results, err)
+	if !errors.As(err, &failed) {
+		t.Fatalf("got %v", err)
+	}
+	n := 0
+	for _, err := range failed {
+		if err != nil {
+			n++
+		}
+		if err != nil && !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("got %v, want ErrUnavailable", err)
+		}
+	}
+	if n == 0 || n == len(failed) {
+		t.Errorf("%d of %d writes failed, want those of one of two masters", n, len(failed))
 	}
 }
 

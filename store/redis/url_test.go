@@ -123,12 +123,12 @@ func TestNoPartOfAPasswordIsInAnError(t *testing.T) {
 
 func TestValidateListsAllThatIsWrong(t *testing.T) {
 	t.Parallel()
-	o := redis.Options{Cluster: true, MasterName: "m", Database: -1, KeyPrefix: "{x}", MaxAttempts: -1, WaitReplicas: 1}
+	o := redis.Options{Cluster: true, MasterName: "m", Database: -1, KeyPrefix: "{x}", MaxAttempts: -1}
 	err := o.Validate()
 	if err == nil {
 		t.Fatal("valid")
 	}
-	for _, says := range []string{"address", "sentinels", "database", "braces", "negative", "min-replicas-to-write"} {
+	for _, says := range []string{"address", "sentinels", "database", "braces", "negative"} {
 		if !strings.Contains(err.Error(), says) {
 			t.Errorf("nothing is said of %q:\n%v", says, err)
 		}

@@ -32,7 +32,7 @@ func (s *redisSettings) list() []config.Setting {
 		config.Duration(&s.Timeout, "redis-timeout", "timeout of one attempt to reach Redis", config.Positive),
 		config.Int(&s.MaxAttempts, "redis-max-attempts", "attempts for one Redis operation that fails transiently", config.Positive),
 		config.Int(&s.PoolSize, "redis-pool-size", "maximum connections to each Redis node; 0 means 10 per processor", config.NotNegative),
-		config.Int(&s.WaitReplicas, "redis-wait-replicas", "replicas that must acknowledge each write (WAIT); not with a Cluster", config.NotNegative),
+		config.Int(&s.WaitReplicas, "redis-wait-replicas", "replicas that must acknowledge each write (WAIT), in a Cluster those of the key's master", config.NotNegative),
 		config.Duration(&s.WaitTimeout, "redis-wait-timeout", "how long to wait for the replicas of --redis-wait-replicas", config.Positive),
 		config.Int(&s.BreakerFailures, "redis-breaker-failures", "consecutive failures that open a Redis node's circuit breaker", config.Positive),
 		config.Duration(&s.BreakerPause, "redis-breaker-pause", "how long an open circuit breaker skips a failing Redis node", config.Positive),

@@ -18,19 +18,23 @@ import (
 // place. Targets of the other shards must be answered meanwhile as if nothing had
 // happened: none of their calls fails. Those of the shard that lost its master fail with
 // UNAVAILABLE and are answered again by themselves. A Cluster replicates without waiting,
-// so what was lost is counted, and what survived is checked as with Sentinel.
+// so what was lost is counted, and what survived is checked as with Sentinel; with
+// --redis-wait-replicas=1 nothing that was answered may be lost.
 //
 // The first holds only with "cluster-require-full-coverage no". By default a Redis Cluster
 // refuses all keys while a shard is known to be without a master; what that costs the
 // others is measured, too.
 func TestAClusterAnswersForItsOtherShardsWhileAMasterIsReplaced(t *testing.T) {
-	t.Run("cluster-require-full-coverage no", func(t *testing.T) { loseAShard(t, "no") })
-	t.Run("cluster-require-full-coverage yes", func(t *testing.T) { loseAShard(t, "yes") })
+	t.Run("cluster-require-full-coverage no", func(t *testing.T) { loseAShard(t, "no", false) })
+	t.Run("cluster-require-full-coverage yes", func(t *testing.T) { loseAShard(t, "yes", false) })
+	t.Run("redis-wait-replicas=1", func(t *testing.T) {
+		loseAShard(t, "no", true, "--redis-wait-replicas=1", "--redis-wait-timeout=200ms")
+	})
 }
 
-func loseAShard(t *testing.T, coverage string) {
+func loseAShard(t *testing.T, coverage string, nothingLost bool, flags ...string) {
 	cluster := redistest.StartCluster(t, 3, 1, redistest.Config{Directives: []string{"cluster-require-full-coverage " + coverage}})
-	services := service.StartAll(t, 2, append(serviceFlags, "--redis="+cluster.URL())...)
+	services := service.StartAll(t, 2, append(append(serviceFlags, "--redis="+cluster.URL()), flags...)...)
 	first, names := createTargets(t, services[0], 24)
 	shards := targetsByMaster(t, cluster, names)
 	victim := cluster.Masters()[0]
@@ -75,6 +79,9 @@ func loseAShard(t *testing.T, coverage string) {
 	d.unready = l.now()
 	awaitInfo(t, replica.Client(t), "role:master")
 	d.promoted = l.now()
+	if nothingLost { // the new master waits for a replica
+		victim.Restart()
+	}
 	for _, s := range services {
 		s.AwaitReady()
 	}
@@ -86,7 +93,9 @@ func loseAShard(t *testing.T, coverage string) {
 		}
 	}
 	d.ready = l.now()
-	victim.Restart()
+	if !nothingLost {
+		victim.Restart()
+	}
 	recovered.Store(true)
 	l.awaitAnswers(400)
 	l.stop()
@@ -111,7 +120,7 @@ func loseAShard(t *testing.T, coverage string) {
 		t.Errorf("targets of other shards had %d failed attempts and no answer for %v", failed, others)
 	}
 	d.cut = d.killed
-	checkAfterDeaths(t, l, targetReader(t, services[0]), []death{d}, false)
+	checkAfterDeaths(t, l, targetReader(t, services[0]), []death{d}, nothingLost)
 }
 
 // createTargets makes a first call for each of n targets.
