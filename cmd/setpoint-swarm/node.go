@@ -159,7 +159,7 @@ func (n *node) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
-	agentcmd.TuneMemory()
+	agentcmd.TuneMemory(ctx)
 	var admin net.Listener
 	if n.adminAddress != "" {
 		if admin, err = net.Listen("tcp", n.adminAddress); err != nil {

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -317,4 +318,25 @@ func TestTheLastScaleIsKept(t *testing.T) {
 		}
 	}
 	t.Errorf("the file has %s", text)
+}
+
+// The heap grows by more only where there is so much garbage that collecting it would take much time.
+func TestAHeapThatIsCollectedOftenGrowsByMore(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		growth int
+		n      uint64
+		want   int
+	}{
+		{35, 0, 35}, {35, 5, 35}, {35, 10, 70}, {35, 24, 100}, {100, 7, 100}, {100, 5, 100}, {100, 3, 60}, {60, 5, 60}, {60, 1, 35}, {100, 1 << 40, 100},
+	} {
+		if got := growthAfter(tt.growth, tt.n); got != tt.want {
+			t.Errorf("after %d collections at %d %%: %d %%, want %d %%", tt.n, tt.growth, got, tt.want)
+		}
+	}
+	before := collected()
+	runtime.GC()
+	if collected() == before {
+		t.Error("collections are not counted")
+	}
 }

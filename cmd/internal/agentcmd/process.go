@@ -1,10 +1,13 @@
 package agentcmd
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
 	"runtime/debug"
+	runtimemetrics "runtime/metrics"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
@@ -45,18 +48,58 @@ func PrintChecked(cmd *cobra.Command) error {
 // most of its memory lives.
 const memoryShare = 90
 
-// collectOftenAt is how much an agent's heap grows, in percent, before garbage is collected:
-// unlike a server's most of it lives, as what is known of a cluster does, so that room for
-// garbage costs much memory and saves little time.
-const collectOftenAt = 35
+// An agent's heap grows by leastGrowth, in percent, before garbage is collected: unlike a server's most
+// of it lives, as what is known of a cluster does, so that room for garbage costs much memory and
+// saves little time. But many objects at a short period leave so much that collecting it takes
+// longer than reconciling: then the heap grows by up to mostGrowth, so that there are no more than
+// collections in a time of growthEvery.
+const (
+	leastGrowth, mostGrowth = 35, 100
+	collections             = 5
+	growthEvery             = 10 * time.Second
+)
 
 // TuneMemory makes the collector respect the user's memory limit and, unless the user has set
-// the rate, collect often.
-func TuneMemory() {
+// the rate, collect often, until the context ends.
+func TuneMemory(ctx context.Context) {
 	daemon.KeepWithin(memoryShare)
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectOftenAt)
+	if os.Getenv("GOGC") != "" {
+		return
 	}
+	debug.SetGCPercent(leastGrowth)
+	go func() {
+		ticker := time.NewTicker(growthEvery)
+		defer ticker.Stop()
+		growth, before := leastGrowth, collected()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-ticker.C:
+			}
+			now := collected()
+			if want := growthAfter(growth, now-before); want != growth {
+				growth = want
+				debug.SetGCPercent(growth)
+			}
+			before = now
+		}
+	}()
+}
+
+// growthAfter is the growth, in percent, after so many collections with another growth.
+func growthAfter(growth int, n uint64) int {
+	return min(mostGrowth, max(leastGrowth, growth*int(min(n, 1000))/collections))
+}
+
+// collected is the number of collections since the process began.
+func collected() uint64 {
+	sample := []runtimemetrics.Sample{{Name: "/gc/cycles/total:gc-cycles"}}
+	runtimemetrics.Read(sample)
+	if sample[0].Value.Kind() != runtimemetrics.KindUint64 {
+		return 0
+	}
+	return sample[0].Value.Uint64()
 }
 
 // pagesOf are the pages of every agent's admin address. ready returns why the agent is not ready,

@@ -27,7 +27,7 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	defer func() { _ = log.Sync() }()
-	TuneMemory()
+	TuneMemory(ctx)
 	metrics := prometheus.NewRegistry()
 	metrics.MustRegister(buildmetric.New())
 	if c.program.Libraries == nil {
