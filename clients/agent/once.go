@@ -7,6 +7,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // Bounds of lines with one cause: one a minute, and so many causes.
@@ -28,10 +30,10 @@ type saying struct {
 	left int
 }
 
-// say logs a line at the level, unless one with the same text and cause was logged in the last
-// minute; false: it was. The line says how many were left out since.
+// say logs a line at the level, unless one with the same text and cause, but for digits, was logged in
+// the last minute; false: it was. The line says how many were left out since.
 func (o *once) say(log *zap.Logger, level zapcore.Level, text, cause string, fields ...zap.Field) bool {
-	left, ok := o.may(text+"\n"+cause, time.Now())
+	left, ok := o.may(text+"\n"+printable.WithoutDigits(cause), time.Now())
 	if !ok {
 		return false
 	}

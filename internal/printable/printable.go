@@ -81,3 +81,13 @@ func Wrap(text, first, indent string, width int) string {
 	}
 	return out.String() + strings.TrimRight(line, " ") + "\n"
 }
+
+// WithoutDigits is a text by which errors that differ in times, ports and numbers are alike.
+func WithoutDigits(text string) string {
+	return strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, text)
+}

@@ -3,12 +3,12 @@ package decision
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 )
 
@@ -109,13 +109,7 @@ func (w *storeWatch) tell(err error) {
 	if err == nil || len(w.told) >= maxTold {
 		return
 	}
-	digits := func(r rune) rune {
-		if '0' <= r && r <= '9' {
-			return -1
-		}
-		return r
-	}
-	cause := strings.Map(digits, apierror.LastStoreError(err).Error())
+	cause := printable.WithoutDigits(apierror.LastStoreError(err).Error())
 	if w.told[cause] {
 		return
 	}
