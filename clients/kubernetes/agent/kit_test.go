@@ -213,6 +213,10 @@ func (w *world) work(ctx context.Context) {
 			w.t.Error(err)
 		}
 		if result.RequeueAfter > 0 {
+			// The library keeps those below all others that were there at the start, unless it is told otherwise.
+			if result.Priority == nil || *result.Priority != 0 {
+				w.t.Error("an object keeps the priority that it came with")
+			}
 			queue.AddAfter(key, result.RequeueAfter)
 		}
 		queue.Done(key)

@@ -32,8 +32,12 @@ func (r reconciler) Reconcile(ctx context.Context, key Key) (reconcile.Result, e
 	if !again {
 		return reconcile.Result{}, nil
 	}
-	return reconcile.Result{RequeueAfter: wait}, nil
+	return reconcile.Result{RequeueAfter: wait, Priority: &usualPriority}, nil
 }
+
+// usualPriority is the priority of all objects. The library begins those that were there at the start below those that came
+// later, and would leave them there: under load they would wait for all others.
+var usualPriority = 0
 
 // platform is the adapter for the loop. It implements agent.Platform and agent.Teller.
 type platform struct {
