@@ -120,8 +120,9 @@ func Answer(question []byte) []byte {
 // asked is a question as read.
 type asked struct {
 	scenario *simulation.Scenario
-	// files says that the load is recorded; count is the recorded count, nil: not known.
+	// files says that the load is recorded, and leftOut how many of its samples have no value; count is the recorded count, nil: not known.
 	files    bool
+	leftOut  int
 	count    *scenario.Series
 	specs    []*spec
 	problems []Problem
@@ -235,7 +236,7 @@ func (a *asked) world(q *Question) {
 	if profile, ok := recommender.ProfileByName(q.Profile); ok && s.Loop.SyncPeriod == 0 {
 		s.Loop.SyncPeriod = profile.SyncPeriod()
 	}
-	a.scenario, a.files = s, len(recorded.Files) > 0
+	a.scenario, a.files, a.leftOut = s, len(recorded.Files) > 0, recorded.NoNumbers
 	if q.Recorded != "" {
 		a.count, err = scenario.ReadSeries(context.Background(), []byte(q.Recorded), s.Start.Location())
 		a.note(recordedName, err)

@@ -43,7 +43,8 @@ type answered struct {
 			Least, Most, ReplicaHours float64
 			Same                      []float64
 		}
-		Unfit *struct {
+		LeftOut int
+		Unfit   *struct {
 			Load, Replicas float64
 			Bound          int32
 			Few            bool

@@ -340,6 +340,12 @@ func TestARecordedLoadAndCount(t *testing.T) {
 	if want := (40*4 + 21*6) * 15 / 3600.0; r.ReplicaHours < want-0.01 || r.ReplicaHours > want+0.01 {
 		t.Errorf("%g replica-hours, want %g", r.ReplicaHours, want)
 	}
+	gap := cores()
+	gap.Files = map[string]string{"load-1": "1778160600,0.9\n1778160660,NaN\n1778160720,1\n"}
+	gap.Scenario = strings.Replace(gap.Scenario, "prometheus:", "csv:", 1)
+	if left := ask(t, gap).Run; got.LeftOut != 0 || left == nil || left.LeftOut != 1 {
+		t.Errorf("left out: %d of none, and of one: %+v", got.LeftOut, left)
+	}
 	q.Ask, q.Step = "step", 4
 	if got := ask(t, q).Step; got == nil || got.At != 60 || !hasText(got.Text, "2026-05-07 15:31:00 CEST") {
 		t.Errorf("step 4: %+v", got)

@@ -41,6 +41,8 @@ type runAnswer struct {
 	Fleet bool `json:"fleet,omitempty"`
 	// Recorded is the count that there really was; absent: not known.
 	Recorded *recordedCount `json:"recorded,omitempty"`
+	// LeftOut is how many samples of the recorded load have no value, or NaN.
+	LeftOut int `json:"leftOut,omitempty"`
 	// Unfit says that the recorded load does not fit the spec.
 	Unfit *unfit `json:"unfit,omitempty"`
 }
@@ -150,7 +152,7 @@ func (a *asked) simulate() answer {
 		return answer{Problems: a.problems}
 	}
 	out.Rows = report.Rows(all)
-	out.Recorded = count.answer()
+	out.Recorded, out.LeftOut = count.answer(), a.leftOut
 	if a.files {
 		out.Unfit = a.unfit(out.Load)
 	}

@@ -198,6 +198,8 @@ func (s *series) add(seconds, value float64) error {
 	case math.IsNaN(value):
 		s.noNumbers++ // nothing was measured then
 		return nil
+	case value < 0 || value > simulation.MaxLoad:
+		return fmt.Errorf("the value is %g, must be between 0 and %g", value, simulation.MaxLoad)
 	case len(s.points) == 0:
 		s.first = seconds
 	case seconds-s.first > epochal:

@@ -58,6 +58,8 @@ export interface Run {
   fleet?: boolean;
   /** The count that there really was, by points. */
   recorded?: { counts: (number | null)[]; least: number; most: number; replicaHours: number; same: number[] };
+  /** Samples of the recorded load without a value. */
+  leftOut?: number;
   /** The recorded load never asks for more than the minimum, or nearly always for far more than the maximum. */
   unfit?: { load: number; replicas: number; bound: number; few: boolean };
 }
