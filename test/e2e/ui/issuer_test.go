@@ -109,10 +109,16 @@ func TestThePageComesBackAfterARestart(t *testing.T) {
 	p.expects("net::ERR_", "status of 50[0-9]")
 	p.goTo("/ui/")
 	p.waitText("web-00")
+	target := s.blank(t)
+	target.expects("net::ERR_", "status of 50[0-9]")
+	target.goTo(webPage)
+	target.wait("a stream", `document.querySelector(".live.is-live") !== null`)
 	s.Stop()
+	target.waitText("Reconnecting…")
 	s.Restart()
 	if _, err := s.Recommendations().Recommend(t.Context(), request("after-the-restart", "queue", 42), grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}
 	p.waitText("after-the-restart")
+	target.wait("its stream again", `document.querySelector(".live.is-live") !== null`)
 }

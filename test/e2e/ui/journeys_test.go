@@ -74,6 +74,7 @@ func TestTryingAnotherSpec(t *testing.T) {
 	}
 	// The load is what the service recorded, whose bounds are told.
 	p.wait("the recording", `/Load and count of \d+ recorded decisions, of [\d.]+ hours. It was within \d+ and \d+ replicas/.test(document.body.innerText)`)
+	p.wait("its interval", `[...document.querySelectorAll(".pg-field")].find(l => l.innerText.startsWith("Evaluated every")).querySelector("input").value === "15s"`)
 	// With its own spec the simulated count goes up as it did, and does with another.
 	p.wait("changes", `document.querySelectorAll(".pg-change").length > 0 || /to 1[0-9],/.test(document.querySelector(".pg-figures").textContent)`)
 	p.accessible()
@@ -128,7 +129,13 @@ func TestPlaygroundFiles(t *testing.T) {
 	other.upload(file, "playground.json", state)
 	other.wait("what was saved", `/to 7,/.test(document.querySelector(".pg-figures").textContent)`)
 
+	// A notice is of the state that it speaks of.
+	other.upload(file, "x.json", "no JSON")
+	other.waitText("The file can't be read")
 	other.activate(`[aria-label="Remove part 2"]`)
+	other.wait("no notice of what was before", `document.querySelector(".pg-notice") === null`)
+	eval[int](other, `(location.hash = "#try=%%%", 0)`)
+	other.waitText("The link can't be read: it is of another version, or damaged.")
 	other.choose("Shape of part 1", "file")
 	var csv strings.Builder
 	for i := range 200 {
@@ -138,6 +145,10 @@ func TestPlaygroundFiles(t *testing.T) {
 	other.waitText("load.csv")
 	other.hasRun()
 	other.wait("no problem", `document.querySelector(".pg-problems") === null`)
+	other.upload(`.pg-file input`, "load.csv", "0,1\n60,NaN\n120,2\n")
+	other.waitText("1 sample of the file without a value, or with NaN, is left out.")
+	other.upload(`.pg-file input`, "load.csv", "0,1\n60,Infinity\n120,2\n")
+	other.waitText("line 2: the value is +Inf, must be between 0 and 1e+12")
 	other.upload(`.pg-file input`, "load.csv", "time,load\nhello,world\n")
 	other.wait("what is wrong with the file", `/line|number|hello|time/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
 }

@@ -106,6 +106,10 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	if len(rows) != 9 || short(rows[0].Name) != "dead" || short(rows[1].Name) != "unreadable" || short(rows[8].Name) != "steady" {
 		t.Errorf("the order is %q", rows)
 	}
+	// What nobody knows since 50 minutes is not drawn.
+	if cx, _ := strconv.ParseFloat(eval[string](p, `document.querySelector("#row-0 .spark circle").getAttribute("cx")`), 64); cx < 10 || cx > 30 {
+		t.Errorf("the line of a target that nobody asked for since 50 minutes ends at %g of 128 pixels of the last hour", cx)
+	}
 	for name, why := range map[string]string{"dead": "Nobody asks", "refused": "could not be applied", "failing": "the queue is away", "unreadable": "can't be read"} {
 		if i := slices.IndexFunc(rows, func(r listRow) bool { return short(r.Name) == name }); i < 0 || !strings.Contains(rows[i].Why, why) {
 			t.Errorf("of %s it says %q, want %q", name, rows[max(0, i)].Why, why)
@@ -137,6 +141,21 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	p.click(`.toolbar button[title$="spreadsheet"]`)
 	if lines := strings.Split(strings.TrimSpace(p.saved("targets.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
 		t.Errorf("the CSV is %q", lines)
+	}
+
+	// The longest chips have room.
+	held := request("flapping", "queue", 30)
+	if _, err := setpointv1.NewOverrideServiceClient(s.Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{
+		Parent: held.GetTarget(), Override: &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	recommend(t, s, held)
+	for _, width := range []int64{1280, 390} {
+		p.size(width, 800)
+		p.goTo("/ui/?q=flapping")
+		p.wait("two chips", `document.querySelectorAll("#row-0 .chip").length > 1`)
+		p.wait("both whole", `((e) => e.scrollWidth <= e.clientWidth && e.scrollHeight <= e.clientHeight && e.offsetHeight <= 48)(document.querySelector("#row-0 .c-state"))`)
 	}
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
@@ -107,6 +108,18 @@ func TestOverridesFromThePage(t *testing.T) {
 	p.wait("the form", theForm+`?.open`)
 	p.accessible()
 	p.screenshot("override-form")
+
+	// What the service refuses of a reason is told while it is typed, in its words.
+	_, err := setpointv1.NewOverrideServiceClient(s.Conn()).CreateOverride(metadata.AppendToOutgoingContext(t.Context(), "authorization", "Bearer "+tokens["ops"]),
+		&setpointv1.CreateOverrideRequest{Parent: request("web-00", "", 0).GetTarget(), Override: &setpointv1.Override{Hold: true, Reason: "a\u202eb", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))}})
+	_, words, _ := strings.Cut(fmt.Sprint(err), "Invalid value: ")
+	if !strings.HasSuffix(words, "U+202E") {
+		t.Fatalf("the service refuses with %v", err)
+	}
+	p.tabTo(".override-form input[dir]")
+	command(p, input.InsertText, input.InsertTextParams{Text: "a\u202eb"}) // as pasting does: no key has it
+	p.wait("the service's words at the field", theForm+`.querySelector("#"+CSS.escape(document.activeElement.getAttribute("aria-describedby")))?.innerText.includes(`+quote(words)+`)`)
+	p.press(kb.Backspace, kb.Backspace, kb.Backspace)
 
 	// What is missing is told, and focused.
 	p.tabTo(".override-form [type=submit]")

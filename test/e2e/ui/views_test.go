@@ -15,6 +15,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/input"
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/performance"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
@@ -446,6 +447,66 @@ func recommend(t *testing.T, s *siteOf, request *setpointv1.RecommendRequest) *s
 		t.Fatal(err)
 	}
 	return response
+}
+
+// drawnTexts keeps what charts write since they were cleared, by canvas: text, left and right edge, and the height of its middle.
+const drawnTexts = `window.drawnTexts = new Map();
+	for (const [name, draw] of [["clearRect"], ["fillText", (g, text, x, y) => {
+		const width = g.measureText(text).width;
+		const left = g.textAlign === "right" || g.textAlign === "end" ? x - width : g.textAlign === "center" ? x - width / 2 : x;
+		window.drawnTexts.get(g.canvas)?.push({text, left, right: left + width, y: y + 6 * ({top: 1, bottom: -1}[g.textBaseline] ?? 0)});
+	}]]) {
+		const real = CanvasRenderingContext2D.prototype[name];
+		CanvasRenderingContext2D.prototype[name] = function (...args) {
+			draw ? draw(this, ...args) : window.drawnTexts.set(this.canvas, []);
+			return real.apply(this, args);
+		};
+	}`
+
+// Labels of a chart can be read, wide and narrow: none overlaps another one, none is outside, and the axis has numbers however
+// large the counts and what is asked for are.
+func TestLabelsOfChartsCanBeRead(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	now := time.Now()
+	play := func(name string, replicas int32, change func(i int, r *setpointv1.RecommendRequest)) {
+		for i := range 120 {
+			r := request(name, "queue", 0)
+			r.EvaluationTime, r.Scale.SpecReplicas = timestamppb.New(now.Add(time.Duration(i-119)*15*time.Second)), replicas
+			change(i, r)
+			replicas = recommend(t, s, r).GetDesiredReplicas()
+		}
+	}
+	play("many", 40_000, func(i int, r *setpointv1.RecommendRequest) {
+		r.Spec.MaxReplicas, r.ExternalMetrics[0].Value = 2_000_000, fmt.Sprint(400_000+9_000_000*(i/60))
+	})
+	play("crowded", 3, func(i int, r *setpointv1.RecommendRequest) {
+		r.Spec.MinReplicas, r.Spec.MaxReplicas, r.ExternalMetrics[0].Value = proto.Int32(int32(1+i/12%4)), int32(8+i/10%3), fmt.Sprint(40+60*(i/9%2))
+	})
+	p := s.blank(t)
+	command(p, cdppage.AddScriptToEvaluateOnNewDocument, cdppage.AddScriptToEvaluateOnNewDocumentParams{Source: drawnTexts})
+	for name, numbers := range map[string]string{"many": "200k", "crowded": "2"} {
+		for _, width := range []int64{1280, 390} {
+			p.size(width, 900)
+			p.goTo("/ui/clusters/demo/namespaces/shop/targets/" + name)
+			const texts = `(window.drawnTexts.get(document.querySelector(".chart canvas")) ?? [])`
+			p.wait("bounds and numbers", texts+`.some(l => l.text.startsWith("minimum")) && `+texts+`.some(l => l.text === "`+numbers+`")`)
+			type label struct {
+				Text           string
+				Left, Right, Y float64
+			}
+			labels := eval[[]label](p, texts)
+			for i, a := range labels {
+				if a.Left < 0 || a.Right > float64(width) {
+					t.Errorf("%s at %d pixels: %q is cut off", name, width, a.Text)
+				}
+				for _, b := range labels[:i] {
+					if a.Left < b.Right && b.Left < a.Right && math.Abs(a.Y-b.Y) < 11 {
+						t.Errorf("%s at %d pixels: %q and %q overlap", name, width, a.Text, b.Text)
+					}
+				}
+			}
+		}
+	}
 }
 
 // The chart's bounds are those that were in force. The log of this service has no repeats, and so only the recording

@@ -4,6 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { FleetJson as Fleet, HorizontalPodAutoscalerStatusJson as Status } from "@setpoint-dev/client/json";
 import { serviceNow } from "../api/client";
+import { LiveMark } from "../components/live";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
@@ -27,7 +28,7 @@ const noDecision = () => undefined;
 
 export function FleetView(props: { name: string }) {
   const { name } = props;
-  const [{ value: fleet, read, decisions, error }, reload] = useLive<Fleet>(name, `/v1/${name}/fleet`, noDecision);
+  const [{ value: fleet, read, decisions, link, error }, reload] = useLive<Fleet>(name, `/v1/${name}/fleet`, noDecision);
   const place = usePlace();
   useNow(5000);
   const now = serviceNow();
@@ -68,6 +69,7 @@ export function FleetView(props: { name: string }) {
         <a href={`${base}?q=${encodeURIComponent(cluster)}`}>{cluster}</a>
         <span aria-hidden="true">/</span>
         <a href={`${base}?q=${encodeURIComponent(`${namespace} ${cluster}`)}`}>{namespace}</a>
+        <LiveMark link={link} />
       </nav>
       <header class="target-head">
         <div class="target-title">

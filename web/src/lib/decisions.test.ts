@@ -1,15 +1,34 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
-import { gapOf, gaps } from "../target/charts";
+import { gapOf, gaps, plotted } from "../target/charts";
 import { adjustments, plain, stageName, turned } from "./adjustments";
-import { basisOf, counts, merge, told } from "./decisions";
+import { basisOf, counts, merge, told, usually } from "./decisions";
 import { steps, sum } from "./explained";
 import { between, columns, day, dayBefore, nearest } from "./points";
 import { story } from "./story";
 
 const t0 = Date.UTC(2026, 0, 1, 12);
 const at = (s: number) => new Date(t0 + s * 1000).toISOString();
+
+test("a target is usually asked for as its newest decisions say, whatever an outage left", () => {
+  const of = (interval: number, ...gaps: number[]) => usually(interval * 1000, gaps.reduce<number[]>((all, g) => [...all, all.at(-1)! + g], [0]).map((s) => ({ time: at(s) }))) / 1000;
+  assert.equal(of(13, 5, 5, 5, 5, 300, 5), 5, "after an outage");
+  assert.equal(of(13, 5, 300, 5), 13, "of few decisions the service knows more");
+  assert.equal(of(15, 0, 15, 0, 15, 0, 15), 15, "calls that come twice");
+  assert.equal(of(15, 60, 45, 60, 30, 60), 15, "a log that leaves decisions out");
+  assert.equal(of(60, ...new Array<number>(16).fill(5), ...new Array<number>(16).fill(60)), 60, "a new pace");
+  assert.equal(of(0, 5, 5, 5, 5), 0, "unknown");
+});
+
+test("a chart ends where nobody asked any more", () => {
+  const now = t0 / 1000 + 3600;
+  const drawn = (until?: number) => plotted({
+    span: { from: now - 3600, now, to: now + 60 }, until, decisions: [{ time: at(60), currentReplicas: 3, desiredReplicas: 3, basis: { proposal: 3 } }],
+    recommendations: [], outlook: undefined, limits: [], ahead: [], compared: false,
+  }).data[0].at(-1);
+  assert.deepEqual([drawn(), drawn(now - 1200)], [now, now - 1200]);
+});
 
 test("a story says what happens, and why, as explain does", () => {
   assert.equal(story({ currentReplicas: 3, desiredReplicas: 5 }).head, "3 → 5 replicas (scale up)");

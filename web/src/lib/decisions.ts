@@ -41,6 +41,16 @@ export function basisOf(decisions: readonly Decision[]): DecisionBasis {
   return {};
 }
 
+/**
+ * The usual time between two calls, ms; 0: unknown. It is the service's, which an outage lengthens for a minute or more, unless three quarters of the
+ * newest gaps are shorter: the log may leave decisions out, so its gaps are never too short, and calls may come twice in a row.
+ */
+export function usually(interval: number, decisions: readonly Decision[]): number {
+  const times = decisions.slice(-17).map((d) => millis(d.time));
+  const gaps = times.slice(1).map((t, i) => t - times[i]!).sort((a, b) => a - b);
+  return gaps.length < 4 ? interval : Math.min(interval, gaps[Math.floor((gaps.length - 1) * 0.75)]!);
+}
+
 /** Puts decisions in their places: by time, each once, as it was told of last. */
 export function merge(known: readonly Decision[], more: readonly Decision[]): Decision[] {
   const byId = new Map<string, Decision>();

@@ -3,6 +3,7 @@ import { test } from "node:test";
 import { linkOf } from "../components/links";
 import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
+import { SparkLine } from "../targets/spark";
 import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
 import { brief, compact, duration, integer, quantity, relative, utc } from "./format";
@@ -64,6 +65,22 @@ test("a spark line keeps changes, in order of time", () => {
   assert.deepEqual(s.times, [115, 120], "the count that still held then stays");
   for (let i = 0; i < 500; i++) s.add(200 + i, i, 50);
   assert.ok(s.times.length <= 64);
+});
+
+test("a spark line ends where nobody asked any more, and dots say so", () => {
+  const now = 100_000;
+  const spark = new Spark();
+  spark.add(now - 2700, 3, 0);
+  spark.add(now - 2400, 5, 0);
+  const drawn = (until: number) => JSON.stringify(SparkLine({ spark, now: now * 1000, until, bits: 0 }));
+  const ends = (text: string) => [/"line","d":"[^"]*H([\d.]+)"/, /"unknown","d":"[^"]*?M([\d.]+) [\d.]+H128"/, /"cx":([\d.]+)/].map((r) => Number(r.exec(text)?.[1]));
+  assert.deepEqual(ends(drawn(Infinity)), [128, NaN, 128], "asked for");
+  assert.deepEqual(ends(drawn(now - 900)), [96, 96, 96], "not asked for since 15 minutes");
+  assert.match(drawn(now - 900), /45 min ago to 15 min ago: 3 to 5 replicas/);
+  assert.match(drawn(Infinity), /the last 45 min: 3 to 5 replicas/);
+  const none = drawn(now - 4000);
+  assert.deepEqual([ends(none)[1], ends(none)[2]], [0, NaN], "since more than the hour");
+  assert.match(none, /nothing known of the last hour/);
 });
 
 test("quantities are numbers", () => {

@@ -55,7 +55,7 @@ test("what is in force comes first, what has ended not at all", () => {
 test("what is wrong is told by field, before the service is asked", () => {
   assert.deepEqual(wrong(draft(), now), {});
   for (const [more, field] of [
-    [{ reason: "  " }, "reason"], [{ reason: "x".repeat(257) }, "reason"], [{ kind: "pin", replicas: "" }, "replicas"], [{ kind: "floor", replicas: "-1" }, "replicas"],
+    [{ reason: "  " }, "reason"], [{ reason: "a\nb" }, "reason"], [{ reason: "x".repeat(257) }, "reason"], [{ kind: "pin", replicas: "" }, "replicas"], [{ kind: "floor", replicas: "-1" }, "replicas"],
     [{ kind: "ceiling", replicas: "1.5" }, "replicas"], [{ kind: "pin", replicas: "2147483648" }, "replicas"], [{ end: now }, "end"], [{ end: NaN }, "end"],
     [{ start: now + 7200e3 }, "end"], [{ start: NaN }, "start"], [{ end: now + 30 * 86400e3 + 1 }, "end"], [{ start: now + 366 * 86400e3, end: now + 367 * 86400e3 }, "start"],
   ] as [Partial<Draft>, string][]) assert.deepEqual(Object.keys(wrong(draft(more), now)), [field], JSON.stringify(more));

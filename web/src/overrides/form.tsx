@@ -56,7 +56,8 @@ export function OverrideForm(props: { target: string; known: Known; close: (done
   };
   const now = serviceNow();
   const shown = draft(now);
-  const problems = tried ? wrong(shown, now) : {};
+  const all = wrong(shown, now);
+  const problems = tried ? all : reason ? { reason: all.reason } : {}; // what is typed is told of at once
   const numbered = kinds.find((k) => k.kind === kind)?.number;
   const next = (e: Event) => {
     e.preventDefault();

@@ -10,6 +10,8 @@ export interface Tried {
   lesson?: string;
   spec?: Spec;
   options?: Options;
+  /** How often it is asked for, s. */
+  interval?: number;
   /** How many replicas there were at first. */
   replicas?: number;
   /** Instants as milliseconds of Unix time, rising, and the load at each. */

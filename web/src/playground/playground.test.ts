@@ -85,7 +85,9 @@ test("what a hostile link holds is bounded and refused", async () => {
     await assert.rejects(stateOfFragment(await encoded("null", kind)));
     await assert.rejects(stateOfFragment(`#${kind}=${"A".repeat(70_000)}`), /too large/);
   }
-  await assert.rejects(stateOfFragment("#p3=AAAA"), /another version/);
+  for (const bad of ["#p3=AAAA", "#try=", "#try=%%%"]) await assert.rejects(stateOfFragment(bad), /another version/, bad);
+  for (const bad of ["rubbish", "null", "7", "[]", "{}", '{"spec":7}', '{"title":"a","load":"x"}']) await assert.rejects(stateOfFragment(`#try=${Buffer.from(bad).toString("base64url")}`), /not valid JSON|neither|is none/, bad);
+  assert.equal(await stateOfFragment("#elsewhere"), undefined);
   assert.throws(() => checked({ ...structuredClone(empty), recorded: { name: 1, content: "" } }));
   assert.throws(() => checked({ ...structuredClone(empty), recorded: [] }));
 });
@@ -114,11 +116,13 @@ test("a recorded target keeps its instants, its count and its options", () => {
   const at = Date.UTC(2026, 4, 7, 13, 30);
   const s = tried({
     title: "web", spec: { maxReplicas: 9 }, options: { profile: "v1.28", tolerance: "0.05", cpuInitializationPeriod: "300s", scaleToZero: true },
-    load: [[at, 10], [at + 15_000, 12.5], [at + 7_200_000, 11]], counts: [[at, 3], [at + 15_000, 4], [NaN, 1], "x"],
+    interval: 4.98, load: [[at, 10], [at + 15_000, 12.5], [at + 7_200_000, 11]], counts: [[at, 3], [at + 15_000, 4], [NaN, 1], "x"],
   });
   assert.equal(s.load[0]!.content, `${at / 1000},10\n${at / 1000 + 15},12.5\n${at / 1000 + 7200},11`);
   assert.equal(s.recorded!.content, `${at / 1000},3\n${at / 1000 + 15},4`);
-  assert.deepEqual([s.duration, s.noise], ["7200s", "0"]);
+  assert.deepEqual([s.duration, s.noise, s.period], ["7200s", "0", "5s"]);
+  assert.match(scenarioOf(s), /^loop: \{syncPeriod: 5s\}$/m);
+  assert.doesNotMatch(scenarioOf(empty), /^loop/m, "as the controller");
   assert.match(s.specs[0]!, /kind: Autoscaler\nmetadata: \{name: web\}[^]*options:\n    profile: v1.28\n    tolerance: "0.05"\n    cpuInitializationPeriodSeconds: 300\n    scaleToZero: true/);
   assert.match(tried({ spec: { maxReplicas: 9 }, title: "x: {y}" }).specs[0]!, /kind: HorizontalPodAutoscaler\nmetadata: \{name: tried\}/);
 });

@@ -144,7 +144,7 @@ export async function shared(state: State, before: number): Promise<Shared> {
 export async function stateOfFragment(fragment: string, recordedOf?: (target: string) => Promise<Recorded | undefined>): Promise<State | undefined> {
   const [, kind, text] = /^#(p1|p2|try)=([A-Za-z0-9_-]+)$/.exec(fragment) ?? [];
   if (!text) {
-    if (/^#p\d+=/.test(fragment)) throw new Error("it is of another version, or damaged");
+    if (/^#(p\d+|try)=/.test(fragment)) throw new Error("it is of another version, or damaged");
     return undefined;
   }
   if (text.length > (kind === "try" ? limits.file : readable)) throw new Error("it is too large");

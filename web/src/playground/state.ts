@@ -35,6 +35,8 @@ export interface State {
   specs: string[];
   profile: string;
   duration: string;
+  /** Between two evaluations, empty: as the controller. */
+  period: string;
   load: Part[];
   noise: string;
   seed: string;
@@ -163,6 +165,7 @@ export function scenarioOf(s: State): string {
   if (s.zone) lines.unshift(`timezone: ${JSON.stringify(s.zone)}`);
   if (s.price) lines.unshift(`price: ${scalar(s.price)}`);
   if (Number(s.noise) > 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
+  if (s.period) lines.push(`loop: {syncPeriod: ${scalar(s.period)}}`);
   lines.push("workload:");
   const metrics = listOf(w.metric || "cpu").filter(Boolean);
   const requests = listOf(w.cpu ?? "").filter(Boolean);
@@ -214,6 +217,7 @@ export function checked(from: unknown): State {
     specs,
     profile: text(from.profile),
     duration: text(from.duration),
+    period: text(from.period),
     noise: text(from.noise),
     seed: text(from.seed),
     zone: text(from.zone),
@@ -272,11 +276,15 @@ export function withUnit(s: State, usage: boolean): Record<string, string> {
 }
 
 /** The state for a spec and a recorded load of another view. */
-export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; options?: object; load?: unknown; counts?: unknown; replicas?: unknown }): State {
+export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; options?: object; load?: unknown; counts?: unknown; replicas?: unknown; interval?: unknown }): State {
+  const { title, spec, load: rows } = from ?? {};
+  if ((title ?? spec ?? rows) === undefined) throw new Error("it has neither a spec nor a load");
+  if (spec !== undefined && (typeof spec !== "object" || spec === null)) throw new Error("its spec is none");
+  if (rows !== undefined && !Array.isArray(rows)) throw new Error("its load is none");
   const state = structuredClone(empty);
   if (typeof from.lesson === "string") state.lesson = from.lesson.slice(0, 1000);
   if (typeof from.title === "string") state.title = from.title.slice(0, 100);
-  if (from.spec && typeof from.spec === "object") {
+  if (from.spec) {
     const text = manifestOf(from.spec, from.options, state.title);
     state.specs = [text, text];
     // The load is the metric's own total: one unit of it is one unit of the metric, or, if the
@@ -290,6 +298,7 @@ export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; op
     }
     if (Number.isInteger(from.replicas) && (from.replicas as number) > 0) state.workload.replicas = String(from.replicas);
   }
+  if (typeof from.interval === "number" && from.interval > 0) state.period = `${Math.min(3600, Math.max(1, Math.round(from.interval)))}s`;
   const load = rowsOf(from.load);
   if (load.length > 1) {
     state.load = [{ kind: "file", values: { scale: "1" }, name: "recorded", content: csv(load) }];
@@ -366,6 +375,7 @@ export const empty: State = {
   specs: [hpa],
   profile: "",
   duration: "24h",
+  period: "",
   noise: "0.05",
   seed: "1",
   zone: "",

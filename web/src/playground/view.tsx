@@ -48,7 +48,11 @@ interface Shown {
 export function PlaygroundView() {
   const [state, setState] = useState<State>(() => structuredClone(presets[0]!));
   const [read, setRead] = useState(false);
-  const [notice, setNotice] = useState("");
+  // What is said of a state is said no longer than that is there.
+  const [said, setSaid] = useState<{ text: string; of: State } | undefined>(undefined);
+  const current = useRef(state);
+  current.current = state;
+  const setNotice = (text: string, of = current.current) => setSaid({ text, of });
   const [command, setCommand] = useState("");
   const [tab, setTab] = useState(0);
   const [answer, setAnswer] = useState<Answer>({});
@@ -67,6 +71,7 @@ export function PlaygroundView() {
     const load = () =>
       stateOfFragment(location.hash, (target) => recordedOf(target, engine.current!)).then(
         (s) => {
+          setSaid(undefined);
           if (s) {
             setState(s);
             setTab(0);
@@ -153,7 +158,7 @@ export function PlaygroundView() {
       history.replaceState(null, "", link.fragment);
       await navigator.clipboard?.writeText(location.href).catch(() => undefined);
       const rounded = link.digits === undefined ? "" : ` So that it is short, recorded values have ${link.digits} digits in it, and now on this page, too.`;
-      setNotice(`The link is in the address bar and on the clipboard: ${count(link.size, "character")}. It contains everything you typed; no server sees it.${rounded}`);
+      setNotice(`The link is in the address bar and on the clipboard: ${count(link.size, "character")}. It contains everything you typed; no server sees it.${rounded}`, link.digits === undefined ? state : link.state);
     } catch (e) {
       if (!(e as EngineError).superseded) setNotice((e as Error).message);
     }
@@ -163,7 +168,6 @@ export function PlaygroundView() {
     try {
       if (file.size > 5_000_000) throw new Error("it is too large");
       setState(checked(JSON.parse(await file.text())));
-      setNotice("");
     } catch (e) {
       setNotice(`The file can't be read: ${(e as Error).message}.`);
     }
@@ -193,7 +197,6 @@ export function PlaygroundView() {
               if (chosen) {
                 setState(structuredClone(chosen));
                 setTab(0);
-                setNotice("");
               }
             }}
           >
@@ -228,9 +231,9 @@ export function PlaygroundView() {
         </div>
       </div>
       <p class="pg-lesson" hidden={!state.lesson}>{state.lesson}</p>
-      {notice !== "" && (
+      {said?.of === state && (
         <p class="pg-notice" role="alert">
-          <span>{notice}</span> <button class="button quiet" aria-label="Dismiss" onClick={() => setNotice("")}>×</button>
+          <span>{said.text}</span> <button class="button quiet" aria-label="Dismiss" onClick={() => setSaid(undefined)}>×</button>
         </p>
       )}
       {command !== "" && (
@@ -511,6 +514,7 @@ function World(props: WorldProps) {
         </div>
         <div class="pg-fields">
           <Field label="Duration" hint="such as 24h, at most 366 days; empty: as long as the file" value={state.duration} onChange={(duration) => change({ duration })} />
+          <Field label="Evaluated every" hint="such as 5s, at least 1s; empty: as the controller, 15s" value={state.period} onChange={(period) => change({ period })} />
           <Field label="Time zone" hint="such as Europe/Berlin; empty: UTC" value={state.zone} onChange={(zone) => change({ zone })} />
           <Field label="Noise" hint="coefficient of variation, 0 to 1, drawn again each minute" value={state.noise} onChange={(noise) => change({ noise })} />
           <Field label="Seed" hint="of the random draws" value={state.seed} onChange={(seed) => change({ seed })} />
@@ -624,6 +628,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
       </section>
       <section class="pg-card" aria-label="Load over time">
         <h2>Load <span class="pg-hint">units a second</span></h2>
+        {run.leftOut && <p class="pg-recorded">{count(run.leftOut, "sample")} of the file without a value, or with NaN, {run.leftOut === 1 ? "is" : "are"} left out.</p>}
         <LoadPlot run={run} />
       </section>
       <section class="pg-card" aria-label="Figures">

@@ -46,6 +46,8 @@ export const gapStrength = 0.28;
 
 interface ReplicaChart {
   span: Span;
+  /** When the count was last known, s; undefined: it still is. */
+  until?: number;
   decisions: readonly Decision[];
   /** Proposals of decisions that the log may not have. */
   recommendations: readonly Recommendation[];
@@ -64,10 +66,10 @@ interface ReplicaChart {
   select: (range?: [from: number, to: number]) => void;
 }
 
-/** Counts, proposals, what comes next, and how high the axis is. */
-function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; proposals: Point[]; bounds: Bounds[] } {
+/** Counts, proposals, what comes next, how high the axis is, and where what is known ends. */
+export function plotted(p: Omit<ReplicaChart, "choose" | "select" | "chosen" | "window">): { data: uPlot.AlignedData; top: number; proposals: Point[]; bounds: Bounds[]; end: number } {
   const { span, decisions, outlook } = p;
-  const end = Math.min(span.now, span.to);
+  const end = Math.max(span.from, Math.min(span.now, span.to, p.until ?? Infinity));
   const all = decisions.map((d): Point => [seconds(d), counts(d)?.to ?? null]);
   const shown = decisions.filter((d) => inSpan(d, span));
   const points = between(all, span.from, end);
@@ -96,12 +98,12 @@ function plotted(p: ReplicaChart): { data: uPlot.AlignedData; top: number; propo
   const near = scheduled.map((b) => b.maxReplicas ?? 0).filter((n) => n <= highestMin * 1.6);
   // Proposals far above the counts would flatten these: they get a mark at the edge.
   const top = Math.max(max, highestMin, ...near, Math.min(Math.max(highest(proposals), highest(foreseen)), Math.max(4, 3 * reached)));
-  return { data: columns([points, proposals, future, foreseen, earlier]) as uPlot.AlignedData, top, proposals, bounds };
+  return { data: columns([points, proposals, future, foreseen, earlier]) as uPlot.AlignedData, top, proposals, bounds, end };
 }
 
 export function ReplicaChart(props: ReplicaChart) {
   const { span, decisions } = props;
-  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.limits, props.compared]);
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.until, props.limits, props.compared]);
   const live = useRef({ ...props, ...made });
   live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
@@ -114,7 +116,7 @@ export function ReplicaChart(props: ReplicaChart) {
     },
     axes: [
       timeAxis(),
-      axis({ size: 44, incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10000], values: (_, s) => s.map((v) => compact(v)) }),
+      axis({ size: 44, incrs: Array.from({ length: 30 }, (_, i) => [1, 2, 5][i % 3]! * 10 ** Math.floor(i / 3)), values: (_, s) => s.map((v) => compact(v)) }),
     ],
     series: [
       {},
@@ -125,8 +127,9 @@ export function ReplicaChart(props: ReplicaChart) {
       { stroke: () => color("muted"), width: 1.5, dash: [1, 3], paths: stepped, points: { show: false } },
     ],
     hooks: {
-      drawClear: [(u) => drawGaps(u, live.current), (u) => drawNow(u, live.current)],
-      draw: [(u) => drawLimits(u, live.current), (u) => drawAhead(u, live.current), (u) => drawBeyond(u, live.current), (u) => drawMarks(u, live.current)],
+      drawClear: [(u) => drawGaps(u, live.current)],
+      // Of labels that would overlap the first is drawn.
+      draw: [(u) => labels.set(u, []), ...[drawMarks, drawBeyond, drawNow, drawLimits, drawAhead].map((draw) => (u: uPlot) => draw(u, live.current))],
     },
   });
   const changed = decisions.filter((d) => changes(d) && inSpan(d, span)).length;
@@ -168,13 +171,30 @@ function fade(hex: string, alpha: number): string {
   return `rgba(${v >> 16}, ${(v >> 8) & 255}, ${v & 255}, ${alpha})`;
 }
 
+/** Where a chart has labels: from and to, and their lower edge. */
+const labels = new WeakMap<uPlot, [from: number, to: number, y: number][]>();
+
+/** A label, unless it would overlap another one; it can be read on lines, too. */
 function text(u: uPlot, label: string, x: number, y: number, tone: string, align: CanvasTextAlign = "left"): void {
   const g = u.ctx;
-  g.font = `${11 * uPlot.pxRatio}px system-ui, sans-serif`;
-  g.textAlign = align;
+  const px = uPlot.pxRatio;
+  g.font = `${11 * px}px system-ui, sans-serif`;
+  const from = align === "right" ? x - g.measureText(label).width : x;
+  const to = from + g.measureText(label).width;
+  const others = labels.get(u)!;
+  if (others.some(([a, b, c]) => from < b + 6 * px && to > a - 6 * px && Math.abs(c - y) < 13 * px)) return;
+  others.push([from, to, y]);
+  g.save();
+  g.setLineDash([]);
+  g.textAlign = "left";
   g.textBaseline = "bottom";
+  g.lineJoin = "round";
+  g.lineWidth = 3 * px;
+  g.strokeStyle = color("surface");
+  g.strokeText(label, from, y);
   g.fillStyle = tone;
-  g.fillText(label, x, y);
+  g.fillText(label, from, y);
+  g.restore();
 }
 
 type Drawn = ReplicaChart & ReturnType<typeof plotted>;
@@ -198,7 +218,7 @@ function line(u: uPlot, tone: string, dash: number[], ...to: [x: number, y: numb
 function drawGaps(u: uPlot, p: Drawn): void {
   const g = u.ctx;
   const { top, height } = u.bbox;
-  const x = across(u);
+  const x = (s: number) => Math.round(across(u)(s)); // no seams between neighbours
   const y = (n: number) => Math.max(top, Math.min(top + height, u.valToPos(n, "y", true)));
   g.save();
   p.decisions.forEach((d, i) => {
@@ -206,7 +226,7 @@ function drawGaps(u: uPlot, p: Drawn): void {
     const asked = d.basis?.proposal;
     const next = p.decisions[i + 1];
     const from = x(seconds(d));
-    const to = x(next ? seconds(next) : p.span.now);
+    const to = x(next ? seconds(next) : p.end);
     if (!tone || asked === undefined || to <= from) return;
     g.fillStyle = fade(color(tone), gapStrength);
     const [a, b] = [y(d.desiredReplicas ?? 0), y(asked)];
@@ -246,9 +266,8 @@ function drawLimits(u: uPlot, p: Drawn): void {
   const seen = (at: number) => at >= top && at <= top + height;
   g.save();
   g.lineWidth = px;
-  const end = p.ahead.length ? now : left + width;
+  const end = p.ahead.length || p.until ? across(u)(p.end) : left + width;
   const bound = (which: "min" | "max", label: string) => {
-    let taken = -Infinity;
     p.bounds.forEach((b, i) => {
       const n = b[which];
       if (n === null || !seen(y(n))) return;
@@ -258,9 +277,11 @@ function drawLimits(u: uPlot, p: Drawn): void {
       g.globalAlpha = 0.75;
       line(u, color("limited"), [6, 4], [from, y(n)], [to, y(n)], ...(after === null ? [] : [[to, y(after)] as [number, number]]));
       g.globalAlpha = 1;
-      if (p.bounds[i - 1]?.[which] === n || from - taken < 90 * px) return;
-      taken = from;
-      text(u, `${label} ${integer(n)}`, from + 6 * px, y(n) - 2 * px, color("limited"));
+      // What ends soon has no place for its words.
+      const other = p.bounds.slice(i).find((q) => q[which] !== n);
+      if (p.bounds[i - 1]?.[which] === n || (other && across(u)(other.at) - from < 75 * px)) return;
+      const near = left + width - from < 75 * px;
+      text(u, `${label} ${integer(n)}`, near ? left + width - 4 * px : from + 6 * px, y(n) - 2 * px, color("limited"), near ? "right" : "left");
     });
   };
   bound("max", "maximum");
@@ -302,12 +323,10 @@ function drawAhead(u: uPlot, p: Drawn): void {
     line(u, color("limited"), [], ...steps, [left + width, steps.at(-1)![1]]);
   }
   g.restore();
-  let taken = -Infinity;
   for (const b of events(p.ahead)) {
     const at = x(millis(b.time) / 1000);
     const label = `min ${integer(b.minReplicas ?? 0)}`;
-    if (at >= left + width || at - taken < 60 * px || at < now) continue;
-    taken = at;
+    if (at >= left + width || at < now) continue;
     const rightmost = left + width - at < 60 * px;
     text(u, label, at + (rightmost ? -4 : 4) * px, Math.max(top + 12 * px, y(b.minReplicas ?? 0) - 3 * px), color("limited"), rightmost ? "right" : "left");
   }
@@ -320,12 +339,9 @@ function drawBeyond(u: uPlot, p: Drawn): void {
   const beyond = p.proposals.filter((q) => q[1]! > (u.scales.y!.max ?? Infinity));
   const peak = beyond.reduce<Point | undefined>((m, q) => (!m || q[1]! > m[1]! ? q : m), undefined);
   const last = p.proposals.at(-1);
-  let taken = Infinity;
   for (const q of [last && beyond.includes(last) ? last : undefined, peak]) {
     if (!q) continue;
     const at = across(u)(q[0]);
-    if (Math.abs(at - taken) < 110 * px) continue;
-    taken = at;
     const leftwards = at > left + width / 2;
     text(u, leftwards ? `asks for ${integer(q[1]!)} ▲` : `▲ asks for ${integer(q[1]!)}`, at + (leftwards ? -4 : 4) * px, top + 26 * px, color("text"), leftwards ? "right" : "left");
   }

@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, serviceNow } from "../api/client";
 import { Plain, StageChips } from "../components/adjustments";
 import { Chips } from "../components/chips";
+import { LiveMark } from "../components/live";
 import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
@@ -13,7 +14,7 @@ import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target
 import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
 import { overriding } from "../lib/adjustments";
-import { basisOf, counts, lacking } from "../lib/decisions";
+import { basisOf, counts, lacking, usually } from "../lib/decisions";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { paceOf, targetBits } from "../lib/state";
@@ -46,7 +47,7 @@ export function TargetView(props: { name: string }) {
   const latest = decisions.at(-1) ?? target?.lastDecision;
   const choose = (d: Decision) => changeQuery({ decision: d.recommendationId ?? "" });
 
-  const asked = askedOf(target, state.read);
+  const asked = askedOf(target, state.read, decisions);
   const outlook = target?.outlook && !target.outlook.problem && !asked.missed ? target.outlook : undefined;
   const scheduled = !asked.missed ? target?.outlook?.bounds ?? none : none;
   const chart = useMemo(() => {
@@ -87,6 +88,7 @@ export function TargetView(props: { name: string }) {
         <a href={`${base}?q=${encodeURIComponent(cluster)}`}>{cluster}</a>
         <span aria-hidden="true">/</span>
         <a href={`${base}?q=${encodeURIComponent(`${namespace} ${cluster}`)}`}>{namespace}</a>
+        <LiveMark link={state.link} />
       </nav>
       <header class="target-head">
         <div class="target-title">
@@ -115,7 +117,7 @@ export function TargetView(props: { name: string }) {
           </span>
         </div>
         <div class="actions">
-          <a class="button" href={tryPath(short, target, decisions)}>{target.specInUse ?? target.targetSpec ? "Try another spec" : "Try a spec"}</a>
+          <a class="button" href={tryPath(short, target, decisions, asked.usually)}>{target.specInUse ?? target.targetSpec ? "Try another spec" : "Try a spec"}</a>
         </div>
       </header>
 
@@ -136,7 +138,7 @@ export function TargetView(props: { name: string }) {
               </p>
             )}
             <ReplicaChart
-              span={chart.span} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} limits={limits} ahead={scheduled} window={windowOf(target, decisions)}
+              span={chart.span} until={asked.missed ? asked.time / 1000 : undefined} decisions={decisions} recommendations={target.history?.recommendations ?? none} outlook={outlook} limits={limits} ahead={scheduled} window={windowOf(target, decisions)}
               chosen={chosen} choose={choose} compared={compared} select={select}
             />
           </section>
@@ -175,9 +177,9 @@ export interface Asked {
 }
 
 /** Whether anybody still asked for a target when it was read, ms of the service's clock. */
-function askedOf(target: Target | undefined, read: number): Asked {
+function askedOf(target: Target | undefined, read: number, decisions: readonly Decision[]): Asked {
   const { asked, patience } = paceOf(target ?? {});
-  return { time: asked * 1000, usually: (seconds(target?.interval) ?? 0) * 1000, missed: read / 1000 > asked + patience };
+  return { time: asked * 1000, usually: usually((seconds(target?.interval) ?? 0) * 1000, decisions), missed: read / 1000 > asked + patience };
 }
 
 /** The bounds of the last decision, as far as they are known. */
@@ -216,7 +218,7 @@ function windowOf(target: Target, decisions: readonly Decision[]): number | unde
 }
 
 /** The playground with the spec in use, and the load that this target's decisions recorded. */
-function tryPath(title: string, target: Target, decisions: readonly Decision[]): string {
+function tryPath(title: string, target: Target, decisions: readonly Decision[], usually: number): string {
   const load: [number, number][] = [];
   const was: [number, number][] = [];
   let replicas: number | undefined;
@@ -235,7 +237,7 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[]):
   const from = target.specInUse ?? target.targetSpec;
   const told = !from?.spec ? "The spec in use is unknown: paste it in place of this example."
     : target.specInUse ? "Both tabs have the spec in use: edit one and compare." : "Both tabs have the stored spec; which one callers use is unknown.";
-  return playgroundPath({ recording: target.name, title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, load, counts: was, replicas });
+  return playgroundPath({ recording: target.name, title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, interval: usually / 1000, load, counts: was, replicas });
 }
 
 /** How much a target at its maximum lacks. */

@@ -4,13 +4,14 @@ import { Component, type ComponentChildren } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { serviceNow } from "../api/client";
 import { Chips } from "../components/chips";
+import { LiveMark } from "../components/live";
 import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
-import { brief, count, duration, integer, largest } from "../lib/format";
+import { brief, count, integer, largest } from "../lib/format";
 import { save } from "../lib/save";
-import { states } from "../lib/state";
+import { NotAsked, states } from "../lib/state";
 import { current } from "../lib/overrides";
 import { ListedOverrides } from "../overrides/targets";
 import { useOverrides } from "../overrides/store";
@@ -18,7 +19,7 @@ import { base, fleetPath, navigate, targetPath } from "../router";
 import { lazy } from "../components/lazy";
 import { csv, grouped, lack, select, stateWords, type Group } from "./order";
 import { formatQuery, parseQuery, type Column, type ListQuery, type Grouping } from "./query";
-import { covered, SparkLine } from "./spark";
+import { SparkLine } from "./spark";
 import { targets, mostRows, type Row, type Snapshot } from "./store";
 
 const ListedFleets = lazy(() => import("../fleet/list").then((m) => m.ListedFleets));
@@ -145,12 +146,6 @@ function usePrinting(): boolean {
     };
   }, []);
   return is;
-}
-
-/** What the column of lines covers: of the rows that are shown, the longest. */
-function lastHour(shown: readonly (Row | Group)[]): string {
-  const longest = Math.max(0, ...shown.map((r) => ("key" in r ? 0 : covered(r.spark))));
-  return longest === 0 || longest > 3540 ? "Last hour" : `Last ${duration(longest * 1000)}`;
 }
 
 function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
@@ -323,7 +318,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         <button class="button" aria-expanded={query.fleets} aria-controls={query.fleets ? "listed-fleets" : undefined} title="Workloads in several clusters that are scaled as one" onClick={() => change({ fleets: !query.fleets }, "replace")}>Fleets</button>
         <button class="button" disabled={rows.length === 0} title="The targets that are listed, for a spreadsheet" onClick={() => save("targets.csv", "text/csv", csv(rows))}>CSV</button>
         <About />
-        <LiveMark snapshot={snapshot} />
+        <LiveMark link={snapshot.link} loaded={snapshot.loading ? snapshot.loaded : 0} missed={snapshot.missed} />
       </div>
       {query.overrides && <ListedOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
       {query.fleets && <ListedFleets text={query.text} />}
@@ -353,8 +348,6 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
                   {h.label}
                   <span aria-hidden="true" class="arrow">{query.sort === h.sorts ? (query.descending ? "↓" : "↑") : ""}</span>
                 </button>
-              ) : h.kind === "c-spark" ? (
-                lastHour(shown)
               ) : (
                 h.label
               )}
@@ -381,21 +374,6 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
   );
 }
 
-function LiveMark(props: { snapshot: Snapshot }) {
-  const { link, missed, loading, loaded } = props.snapshot;
-  const text = loading && loaded > 0 ? `Loading ${integer(loaded)}…` : link === "live" ? "Live" : link === "connecting" ? "Connecting…" : link === "polled" ? "Every 15 s" : link === "refused" ? "Refused" : "Reconnecting…";
-  const title =
-    link === "live"
-      ? `Decisions arrive as they are made.${missed ? ` ${integer(missed)} went by too fast and were read again from the list.` : ""}`
-      : "What is shown is as of the last moment the service was reached.";
-  return (
-    <span class={`live is-${link}`} title={title} role="status">
-      <i aria-hidden="true" />
-      {text}
-    </span>
-  );
-}
-
 interface RowProps {
   row: Row;
   version: number;
@@ -412,7 +390,8 @@ class RowView extends Component<RowProps> {
   }
 
   render() {
-    const { row, index, top, active, now } = this.props;
+    const { row, index, top, active } = this.props;
+    const here = this.props.now + (serviceNow() - Date.now());
     return (
       <div
         id={`row-${index}`}
@@ -432,7 +411,7 @@ class RowView extends Component<RowProps> {
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} short /><span class="where" title={(row.max ?? 0) > largest ? `${integer(row.min ?? 0)} to ${integer(row.max!)}` : undefined}>{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
-        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} bits={row.bits} /></div>
+        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={here} until={row.bits & NotAsked ? row.updated : Infinity} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
@@ -445,8 +424,8 @@ class RowView extends Component<RowProps> {
         </div>
         <div role="gridcell" class="c-why" title={row.whyLong}>{tells(row)}</div>
         <div role="gridcell" class="c-updated">
-          <Ago time={row.updated * 1000} now={now + (serviceNow() - Date.now())} />
-          {row.changed > 0 && <span class="where">changed <Ago time={row.changed * 1000} now={now + (serviceNow() - Date.now())} /></span>}
+          <Ago time={row.updated * 1000} now={here} />
+          {row.changed > 0 && <span class="where">changed <Ago time={row.changed * 1000} now={here} /></span>}
         </div>
       </div>
     );
@@ -512,7 +491,7 @@ function About() {
       <div class="menu">
         <p>The most urgent targets come first: those that nobody asks for, those that fail, then those that lack replicas.</p>
         <p>A tile shows the targets in its state. <kbd>Shift</kbd> and a click add another state to what is shown; the address keeps it.</p>
-        <p>The line of a target covers what the service's log still has of the last hour; dots stand for what it has not.</p>
+        <p>The line of a target covers what the service's log still has of the last hour, up to the last call; dots stand for what it has not.</p>
         <p>A <span class="tag">shadow</span> decides beside another autoscaler, and changes nothing: its row tells the difference. A dry run (<code>dryRun</code>) records nothing, so it is not here.</p>
       </div>
     </details>
