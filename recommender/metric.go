@@ -99,7 +99,7 @@ func (d *decider) evaluateResource(e *MetricEvaluation, readings *Readings, cont
 	}
 	// The status prints memory with binary suffixes.
 	e.Current.Binary = spec.Resource == "memory" && !d.profile.decimalMemory
-	c.samples.reset(len(d.in.Pods))
+	c.samples.reset(d.podsListed())
 	problem := fetchProblem("resource", readings.Error)
 	switch {
 	case problem != "":
@@ -147,7 +147,7 @@ func (d *decider) evaluatePods(e *MetricEvaluation, readings *Readings, sums *Me
 		if spec.Target.AverageValue != nil {
 			c.target = *spec.Target.AverageValue
 		}
-		c.samples.reset(len(d.in.Pods))
+		c.samples.reset(d.podsListed())
 		problem = fetchProblem("custom", readings.Error)
 		switch {
 		case problem != "":

@@ -283,7 +283,7 @@ func (c *perPod) explain(d *decider, e *MetricEvaluation) {
 		return
 	}
 	withUnready := c.samples.counts.Unready > 0 && e.UsageRatio > 1
-	listed := min(len(d.in.Pods), d.explainable)
+	listed := min(d.podsListed(), d.explainable)
 	d.explainable -= listed
 	e.LeftOut = d.pods() - listed
 	e.Pods = make([]PodEvaluation, listed)

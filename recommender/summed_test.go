@@ -7,6 +7,7 @@ import (
 )
 
 // TestSummedAreTheSums asks for the sums of random decisions: those that are given are SumsAt's, and no decision differs.
+// Nor does one on the sums where the pods are listed, too.
 func TestSummedAreTheSums(t *testing.T) {
 	r := newRandom(33)
 	given := 0
@@ -30,6 +31,14 @@ func TestSummedAreTheSums(t *testing.T) {
 		all := in.SumsAt(got.At, "")
 		if sums.Pods != all.Pods || sums.Ready != all.Ready {
 			t.Fatalf("input %d: %d pods, %d ready; want %d and %d", i, sums.Pods, sums.Ready, all.Pods, all.Ready)
+		}
+		beside, alone := *in, *in
+		beside.Sums, alone.Sums, alone.Pods, alone.PodMetrics = &all, &all, nil, nil
+		got, _ = Recommend(now, &beside, &history)
+		want, _ = Recommend(now, &alone, &history)
+		want.Explanation, got.Explanation = nil, nil
+		if !reflect.DeepEqual(want, got) {
+			t.Fatalf("input %d: pods beside their sums count\n%+v\n%+v", i, got, want)
 		}
 		for k := range sums.Metrics {
 			if !sums.Metrics[k].Sampled {

@@ -265,6 +265,14 @@ func (d *decider) pods() int {
 	return len(d.in.Pods)
 }
 
+// podsListed is how many of them are looked at one by one: none beside sums.
+func (d *decider) podsListed() int {
+	if d.in.Sums != nil {
+		return 0
+	}
+	return len(d.in.Pods)
+}
+
 // ready is how many pods a total is multiplied with.
 func (d *decider) ready() int {
 	if d.in.Sums != nil {
