@@ -101,6 +101,9 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		return nil, err
 	}
 	starts := meter.Starts()
+	if slices.ContainsFunc(scenario.Steps, func(s recording.Step) bool { return s.Sums != nil }) {
+		starts.Sampled = min(starts.Sampled, windowOf(scenario))
+	}
 	c.PodsMeasured, c.ReadySeconds = starts.Pods, starts.Ready.Seconds()
 	loop := counterfactual.New(namespace, starts, counterfactual.Options{Idle: q.Assumed.Idle, Modelled: q.Modelled})
 	if scenario.History != nil {
@@ -142,6 +145,7 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 	if spec != nil {
 		player = player.WithSpec(spec, with)
 	}
+	window := windowOf(scenario)
 	for i := range scenario.Steps {
 		req, err := player.Request(&scenario.Steps[i], "backtest")
 		if err != nil {
@@ -155,7 +159,7 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
 			}
 			if in.Sums != nil {
-				list(step.Time, in)
+				list(step.Time, window, in)
 			}
 		}
 		if err := give(i, in, around); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"slices"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -183,9 +184,24 @@ func valuesOf(m *recommender.MetricSpec, of *recording.MetricSums) []recommender
 	return t.Values(nil)
 }
 
+// windowOf is the window of samples and the time until a new pod has one, which sums don't say: twice the usual time
+// between decisions, at most the 30 s of metrics-server.
+func windowOf(scenario *recording.Scenario) time.Duration {
+	const most = 30 * time.Second
+	var between []time.Duration
+	for i := 1; i < len(scenario.Steps); i++ {
+		between = append(between, scenario.Steps[i].Time.Sub(scenario.Steps[i-1].Time))
+	}
+	if len(between) == 0 {
+		return most
+	}
+	slices.Sort(between)
+	return min(most, 2*between[len(between)/2])
+}
+
 // list gives an input pods that have its sums, for a closed loop, in which they share the load of other counts. They
 // are alike, and all older than the recording.
-func list(at time.Time, in *recommender.Input) {
+func list(at time.Time, window time.Duration, in *recommender.Input) {
 	s := in.Sums
 	in.Pods = make([]recommender.Pod, min(s.Pods, math.MaxInt16))
 	unready, ignored := 0, 0
@@ -243,7 +259,7 @@ func list(at time.Time, in *recommender.Input) {
 	}
 	for k := range samples {
 		if len(samples[k].Containers) > 0 {
-			samples[k].Pod, samples[k].Timestamp, samples[k].Window = in.Pods[k].Name, at, 30*time.Second
+			samples[k].Pod, samples[k].Timestamp, samples[k].Window = in.Pods[k].Name, at, window
 			in.PodMetrics = append(in.PodMetrics, samples[k])
 		}
 	}
