@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/truth"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
@@ -125,6 +126,12 @@ func before(steps []truth.Step, end time.Time) int {
 // begins reports whether a scenario may begin with the step.
 func begins(s *truth.Step) bool { return len(s.State) > 0 }
 
+// anew reports whether the windows began anew with the step, after a pause.
+func anew(s *truth.Step) bool {
+	before, err := record.Decode(s.State)
+	return err == nil && !before.Initialized
+}
+
 // exporter builds scenarios from steps in order of time.
 type exporter struct {
 	out      *Exported
@@ -174,7 +181,7 @@ func (x *exporter) add(s *truth.Step) {
 		x.gap(s, x.missed(s))
 	case begins(s) && x.size > x.large:
 		x.end()
-	case begins(s) && s.Spec != x.spec:
+	case begins(s) && (s.Spec != x.spec || anew(s)):
 		x.end() // a promoted shadow goes on with its own history, not with that of the steps before
 	}
 	if x.scenario == nil {

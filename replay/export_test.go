@@ -29,9 +29,12 @@ import (
 type keeping struct {
 	*Server
 	asked map[string]int
+	// restarts has windows begin anew after pauses.
+	restarts bool
 }
 
 func (k *keeping) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	req.RestartAfterPause = k.restarts
 	resp, err := k.Server.Recommend(ctx, req)
 	if err == nil {
 		k.asked[req.GetTarget()]++
@@ -71,7 +74,7 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 		// All targets are kept, whatever room that takes.
 		su.Options.Recordings.Bytes, su.Options.Recordings.Total, su.Options.Recordings.Buffer = 1<<20, 0, 1<<30
 	})
-	asks := &keeping{NewServer(s.Conn), map[string]int{}}
+	asks := &keeping{Server: NewServer(s.Conn), asked: map[string]int{}}
 	targets := 0
 	for _, name := range []string{"curated.jsonl.gz", "fuzz.jsonl.gz"} {
 		f, err := os.Open("../clients/kubernetes/recording/testdata/" + name)
@@ -89,6 +92,7 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 				continue
 			}
 			played++
+			asks.restarts = played%2 == 0
 			runner := NewRunner(asks, Options{NoCompare: true, Cluster: fmt.Sprintf("c%d", targets)})
 			if targets++; runner.Run(t.Context(), scenario, func(*Step) error { return nil }) != nil {
 				continue // the service refuses more than the engine

@@ -168,7 +168,7 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 		e.Request.ScaleError.Message = printable.Lines(e.Request.ScaleError.GetMessage())
 	}
 	// An evaluation keeps its id however often it is sent, so that it counts once.
-	e.Request.RequestId = rand.Text()
+	e.Request.RequestId, e.Request.RestartAfterPause = rand.Text(), true
 	e.Request.Explain = r.o.Shadow
 	e.asked = time.Now()
 	e.Answer, err = r.asker.recommend(ctx, e.Request)

@@ -407,7 +407,7 @@ func TestCopiesOfRequestsAreComplete(t *testing.T) {
 			message.Set(field, message.NewField(field))
 		}
 	}
-	req.RequestId, req.TargetUid, req.ClusterUid, req.DryRun, req.Explain, req.Generation, req.Fleet = "r", "u", "c", true, true, new(int64(4)), "f"
+	req.RequestId, req.TargetUid, req.ClusterUid, req.DryRun, req.Explain, req.Generation, req.Fleet, req.RestartAfterPause = "r", "u", "c", true, true, new(int64(4)), "f", true
 	message.SetUnknown([]byte{0xf8, 0x7f, 1})
 	copied := &setpointv1.RecommendRequest{}
 	setpoint.CopyFields(copied, req)

@@ -197,6 +197,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if j.Poll.Spec != "" { // who stored the spec may have been stopped before it wrote them into the record
 		known.Shadows, _ = shadows.WithSpecs(known.Shadows, j.Poll.Shadows)
 	}
+	restarted := j.RestartAfterPause && known.RestartAfterPause(j.Now, j.Input)
 	basis := known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {
@@ -208,7 +209,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	staged := j.evaluate(basis, &next.History)
 	if t.Recordings != nil {
 		call := j.toRecord()
-		t.Recordings.Note(&j.asked, &call, basis, beside != nil && beside.Moved)
+		t.Recordings.Note(&j.asked, &call, basis, restarted || beside != nil && beside.Moved)
 	}
 	known.NextIn(next, j.Owner)
 	next.Stages, next.Adjusted = staged, j.Decision.Adjusted

@@ -44,6 +44,8 @@ type Request struct {
 	Fleet *Membership
 	// DryRun records nothing.
 	DryRun bool
+	// RestartAfterPause begins windows anew that a pause has emptied, with the current replicas.
+	RestartAfterPause bool
 	// Now is the instant of the decision. Timed reports whether the request sets it, AnyTime
 	// whether it may.
 	Now            time.Time

@@ -120,6 +120,7 @@ func (r *Reader) readUsual(j *Job, data []byte) prometheus.Counter {
 		return r.Metrics.Slow.evaluationTime
 	}
 	j.Now, j.Target, j.RequestID, j.DryRun = j.started, usual.Target, usual.RequestID, usual.DryRun
+	j.RestartAfterPause = usual.RestartAfterPause
 	j.encoded, j.Input, j.Owner, j.AnyTime, j.Seeder = usual, &usual.Input, usual.Owner, r.Settings.AllowEvaluationTime, usual
 	j.Spec, j.SpecHash, j.Defaults = usual, usual.SpecHash, &r.Settings.Recommend
 	j.Key = store.Key(usual.Name)
@@ -144,6 +145,7 @@ func (j *Job) memberOf(fleet string) {
 // read reads a request on the slow path, which reports all errors.
 func (r *Reader) read(ctx context.Context, j *Job, req *setpointv1.RecommendRequest) {
 	j.Now, j.Target, j.RequestID, j.DryRun = j.started, req.GetTarget(), req.GetRequestId(), req.GetDryRun()
+	j.RestartAfterPause = req.GetRestartAfterPause()
 	j.Owner, j.AnyTime = record.OwnerOf(req.GetTargetUid(), req.GetClusterUid()), r.Settings.AllowEvaluationTime
 	j.Key = decision.ParseTarget(req.GetTarget()) // none if the name is invalid, which is one of the violations
 	if !r.permit(j, len(req.GetPods()), len(req.GetSpec().GetMetrics())) {

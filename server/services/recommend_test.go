@@ -158,6 +158,60 @@ func TestDryRunRecordsNothing(t *testing.T) {
 	})
 }
 
+// A caller that takes over, or was away for longer than the window, may have it begin anew with the current replicas, as
+// a restart of the controller does. Otherwise the pause has emptied it.
+func TestAWindowBeginsAnewAfterAPause(t *testing.T) {
+	t.Parallel()
+	const window = 300 * time.Second
+	for _, tt := range []struct {
+		name    string
+		pause   time.Duration
+		restart bool
+		slow    bool
+		want    int32 // a period after the pause
+	}{
+		{"as upstream", window + time.Second, false, false, 10},
+		{"restarted", window + time.Second, true, false, 20},
+		{"restarted, on the slow path", window + time.Second, true, true, 20},
+		{"a pause as long as the window", window, true, false, 10},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t)
+			ask := func(length int32, change ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendResponse {
+				req := servertest.Queue(servertest.Web, 20, length)
+				req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(window.Seconds()))
+				if req.RestartAfterPause = tt.restart; tt.slow {
+					servertest.TakeSlowPath(req)
+				}
+				for _, f := range change {
+					f(req)
+				}
+				return s.Recommend(t, req)
+			}
+			ask(500)
+			s.Clock.Advance(tt.pause)
+			if got := ask(100, servertest.DryRun).GetDesiredReplicas(); got != tt.want {
+				t.Errorf("a dry run after the pause: %d, want %d", got, tt.want)
+			}
+			if got := ask(100).GetDesiredReplicas(); got != tt.want {
+				t.Errorf("after the pause: %d, want %d", got, tt.want)
+			}
+			if tt.want == 10 {
+				return
+			}
+			s.Clock.Advance(servertest.Period)
+			if got := ask(100).GetDesiredReplicas(); got != 20 {
+				t.Errorf("a period later: %d, want 20", got)
+			}
+			s.Clock.Advance(window - servertest.Period)
+			if got := ask(100).GetDesiredReplicas(); got != 10 {
+				t.Errorf("a window later: %d, want 10", got)
+			}
+		})
+	}
+}
+
 func TestTheWorkloadIsShownAsItWasNamed(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -79,7 +79,7 @@ func (s *soundness) check(t *testing.T, decoder *wire.Decoder, data []byte, opti
 	if len(violations) > 0 {
 		t.Fatalf("the fast path takes it, the slow path refuses it: %v\n%s", violations, prototext.Format(req))
 	}
-	if got.Target != req.GetTarget() || got.RequestID != req.GetRequestId() || got.Fleet != req.GetFleet() || got.DryRun != req.GetDryRun() ||
+	if got.Target != req.GetTarget() || got.RequestID != req.GetRequestId() || got.Fleet != req.GetFleet() || got.DryRun != req.GetDryRun() || got.RestartAfterPause != req.GetRestartAfterPause() ||
 		got.HasEvaluationTime != (req.GetEvaluationTime() != nil) ||
 		got.HasEvaluationTime && got.EvaluationTime != req.GetEvaluationTime().AsTime() ||
 		got.Name.String() != req.GetTarget() || got.Owner != record.OwnerOf(req.GetTargetUid(), req.GetClusterUid()) {

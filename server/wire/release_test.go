@@ -88,7 +88,7 @@ func TestReleasedRequestsAreEmpty(t *testing.T) {
 		if request, ok = decoder.Decode(encode(t, small), nil); !ok {
 			t.Fatal("not taken")
 		}
-		if request.DryRun || request.HasEvaluationTime || request.RequestID != "" || !request.EvaluationTime.IsZero() || request.Input.PreviousStatus != nil ||
+		if request.DryRun || request.RestartAfterPause || request.HasEvaluationTime || request.RequestID != "" || !request.EvaluationTime.IsZero() || request.Input.PreviousStatus != nil ||
 			!reflect.DeepEqual(request.Input.SelectorProblem, (*recommender.SelectorProblem)(nil)) || request.Input.ScaleError != nil || len(request.Input.Pods) > 0 {
 			t.Fatalf("%+v", request)
 		}

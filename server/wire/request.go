@@ -22,6 +22,8 @@ type Request struct {
 	// Owner is whose target it is.
 	Owner  record.Owner
 	DryRun bool
+	// RestartAfterPause is the request's.
+	RestartAfterPause bool
 	// EvaluationTime is the instant of the decision, if HasEvaluationTime.
 	EvaluationTime    time.Time
 	HasEvaluationTime bool
@@ -104,6 +106,7 @@ const (
 	requestGeneration      = 18<<3 | isVarint
 	requestClusterUID      = 19<<3 | isBytes
 	requestFleet           = 22<<3 | isBytes
+	requestRestart         = 23<<3 | isVarint
 )
 
 // maxReadings limits the custom and the external metrics of a request, each.
@@ -187,10 +190,16 @@ func (r *Request) wide(i int) int {
 		return 0
 	}
 	tag, f := r.b[i], &r.found
-	if tag == requestGeneration&0x7f|0x80 {
+	if tag == requestGeneration&0x7f|0x80 || tag == requestRestart&0x7f|0x80 {
 		from, to := i+2, endOfNumber(r.b, i+2, len(r.b))
 		if to == 0 {
 			return 0
+		}
+		if tag == requestRestart&0x7f|0x80 {
+			if r.RestartAfterPause = number(r.b, from, to) != 0; !f.seen.first(23) {
+				return 0
+			}
+			return to
 		}
 		f.generation = int64(number(r.b, from, to))
 		if f.generation < 0 || !f.seen.first(18) {

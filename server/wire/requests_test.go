@@ -60,7 +60,7 @@ func (r maker) request() *setpointv1.RecommendRequest {
 	if r.chance(20) {
 		req.Generation = new(oneOf(r.Rand, 0, 1, 200, int64(math.MaxInt64)))
 	}
-	req.DryRun, req.Explain = r.chance(10), r.chance(10)
+	req.DryRun, req.Explain, req.RestartAfterPause = r.chance(10), r.chance(10), r.chance(10)
 	if r.chance(15) {
 		req.MetricErrors = append(req.MetricErrors, r.metricErrors(req.GetSpec())...)
 	}

@@ -77,7 +77,7 @@ func full() *setpointv1.RecommendRequest {
 			Profile: "v1.36", Tolerance: new("0.1"), CpuInitializationPeriod: seconds, InitialReadinessDelay: seconds,
 			DownscaleStabilization: seconds, UpscaleDelay: seconds, DownscaleDelay: seconds, ScaleToZero: new(true),
 		},
-		EvaluationTime: at, RequestId: "1", TargetUid: "2", ClusterUid: "3", DryRun: true, Explain: true, Generation: new(int64(4)),
+		EvaluationTime: at, RequestId: "1", TargetUid: "2", ClusterUid: "3", DryRun: true, Explain: true, RestartAfterPause: true, Generation: new(int64(4)),
 		PreviousStatus: &setpointv1.HorizontalPodAutoscalerStatus{
 			ObservedGeneration: new(int64(1)), LastScaleTime: at, CurrentReplicas: 3, DesiredReplicas: 3,
 			CurrentMetrics: []*setpointv1.MetricStatus{

@@ -98,9 +98,13 @@ type RecommendRequest struct {
 	// stored spec with fleet set. The fleet decides for all members together by its own spec, stages and
 	// options, and the answer is this member's share. The request's spec must have the fleet's metrics; its
 	// bounds limit the share, and the rest of it does not count. Absent: the target is decided alone.
-	Fleet         string `protobuf:"bytes,22,opt,name=fleet,proto3" json:"fleet,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Fleet string `protobuf:"bytes,22,opt,name=fleet,proto3" json:"fleet,omitempty"`
+	// Begin the stabilization windows anew, with the current replicas, if the last decision is longer ago than
+	// they last, as a restart of Kubernetes' controller does: the caller takes over, or was away. Absent: a pause
+	// empties them, and nothing holds back the first step down. With fleet it does not count.
+	RestartAfterPause bool `protobuf:"varint,23,opt,name=restart_after_pause,json=restartAfterPause,proto3" json:"restart_after_pause,omitempty"`
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *RecommendRequest) Reset() {
@@ -285,6 +289,13 @@ func (x *RecommendRequest) GetFleet() string {
 		return x.Fleet
 	}
 	return ""
+}
+
+func (x *RecommendRequest) GetRestartAfterPause() bool {
+	if x != nil {
+		return x.RestartAfterPause
+	}
+	return false
 }
 
 // How to decide: the Kubernetes controller's flags. The warnings of an explanation list
@@ -1569,7 +1580,7 @@ var File_setpoint_v1_recommendation_service_proto protoreflect.FileDescriptor
 
 const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\n" +
-	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\x95\f\n" +
+	"(setpoint/v1/recommendation_service.proto\x12\vsetpoint.v1\x1a\x1bbuf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x17google/rpc/status.proto\x1a\x1dsetpoint/v1/autoscaling.proto\x1a\x1dsetpoint/v1/explanation.proto\x1a\x1fsetpoint/v1/fleet_service.proto\x1a\x1dsetpoint/v1/observation.proto\x1a\x18setpoint/v1/stages.proto\"\xc5\f\n" +
 	"\x10RecommendRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12D\n" +
@@ -1603,7 +1614,8 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"clusterUid\x12+\n" +
 	"\x06stages\x18\x14 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\x12=\n" +
 	"\tproposals\x18\x15 \x03(\v2\x15.setpoint.v1.ProposalB\b\xbaH\x05\x92\x01\x02\x10\bR\tproposals\x12\x1e\n" +
-	"\x05fleet\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xa0\x06R\x05fleetB\r\n" +
+	"\x05fleet\x18\x16 \x01(\tB\b\xbaH\x05r\x03\x18\xa0\x06R\x05fleet\x12.\n" +
+	"\x13restart_after_pause\x18\x17 \x01(\bR\x11restartAfterPauseB\r\n" +
 	"\v_generation\"\xde\x04\n" +
 	"\x10RecommendOptions\x12!\n" +
 	"\aprofile\x18\x01 \x01(\tB\a\xbaH\x04r\x02\x18@R\aprofile\x12*\n" +

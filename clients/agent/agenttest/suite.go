@@ -153,6 +153,9 @@ func follows(t *testing.T, k *kit) {
 		if suffix := "/targets/" + key.Name; !strings.HasSuffix(q.Request.GetTarget(), suffix) || !strings.HasPrefix(q.Request.GetTarget(), "clusters/demo/namespaces/") {
 			t.Errorf("asked about %s, want …%s", q.Request.GetTarget(), suffix)
 		}
+		if !q.Request.GetRestartAfterPause() {
+			t.Error("after an outage nothing would hold back the first step down")
+		}
 		// After its first reconcile an object joins the beat of its group.
 		if i > 1 && q.At.Sub(asked[i-1].At) < Period {
 			t.Errorf("question %d came %s after the one before", i, q.At.Sub(asked[i-1].At))
