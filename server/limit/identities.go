@@ -151,6 +151,7 @@ func (ids *identities) settle(id *identity, name string, generation uint64) {
 func (ids *identities) take(name string, units, running uint32, share, part int64) (*identity, uint32, Refusal) {
 	id := ids.find(name)
 	defer id.shard.mu.Unlock()
+	charged := int(units) // whatever limits units in flight
 	if id.limits.InFlight > 0 {
 		units = uint32(min(int64(units), int64(id.limits.InFlight)))
 		if id.units+int64(units) > int64(id.limits.InFlight) {
@@ -164,9 +165,12 @@ func (ids *identities) take(name string, units, running uint32, share, part int6
 		return nil, 0, Refusal{Reason: Overload}
 	}
 	if id.bucket != nil {
-		tokens, now := min(int(units), id.limits.Burst), ids.options.Clock()
+		tokens, now := min(charged, id.limits.Burst), ids.options.Clock()
 		if !id.bucket.AllowN(now, tokens) {
 			return nil, 0, Refusal{IdentityRate, untilTokens(id.bucket, now, tokens)}
+		}
+		for rest := charged - tokens; rest > 0; rest -= tokens { // what is beyond the burst is owed
+			id.bucket.ReserveN(now, min(rest, tokens))
 		}
 	}
 	id.units += int64(units)

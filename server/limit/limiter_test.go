@@ -176,6 +176,30 @@ func TestRetryAfterRateIsWhenItHelps(t *testing.T) {
 	}
 }
 
+// Calls that are heavier than the burst keep to the rate all the same, also where few units may be in flight.
+func TestHeavyCallsKeepToTheRate(t *testing.T) {
+	t.Parallel()
+	for _, limits := range []limit.Limits{{Rate: 100, Burst: 50}, {Rate: 100, Burst: 2000, InFlight: 10}} {
+		now := time.Unix(0, 0)
+		l := newLimiter(t, with(limits, func(o *limit.Options) { o.Clock = func() time.Time { return now } }))
+		const weight, seconds = 1000, 200
+		units := 0
+		for range seconds {
+			ticket := new(limit.Ticket)
+			if refusal := l.Admit(ticket, "a", weight); refusal.Reason == 0 {
+				units += weight
+				ticket.Release()
+			} else if refusal.Reason != limit.IdentityRate {
+				t.Fatalf("refused: %v", refusal)
+			}
+			now = now.Add(time.Second)
+		}
+		if most := 100*seconds + limits.Burst + weight; units > most || units < 100*seconds-weight {
+			t.Errorf("%+v: %d units in %d s, want some %d", limits, units, seconds, 100*seconds)
+		}
+	}
+}
+
 // Refused calls must not use up what others of the identity may have.
 func TestRefusedCallsCostNothing(t *testing.T) {
 	now := time.Now()
