@@ -168,12 +168,14 @@ func TestAWindowBeginsAnewAfterAPause(t *testing.T) {
 		pause   time.Duration
 		restart bool
 		slow    bool
-		want    int32 // a period after the pause
+		asked   int   // how often before, each second
+		want    int32 // after the pause
 	}{
-		{"as upstream", window + time.Second, false, false, 10},
-		{"restarted", window + time.Second, true, false, 20},
-		{"restarted, on the slow path", window + time.Second, true, true, 20},
-		{"a pause as long as the window", window, true, false, 10},
+		{"as upstream", window + time.Second, false, false, 1, 10},
+		{"restarted", window + time.Second, true, false, 1, 20},
+		{"restarted, on the slow path", window + time.Second, true, true, 1, 20},
+		{"restarted with a long history", window + time.Second, true, false, 280, 20},
+		{"a pause as long as the window", window, true, false, 1, 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -189,7 +191,10 @@ func TestAWindowBeginsAnewAfterAPause(t *testing.T) {
 				}
 				return s.Recommend(t, req)
 			}
-			ask(500)
+			for range tt.asked {
+				s.Clock.Advance(time.Second)
+				ask(500)
+			}
 			s.Clock.Advance(tt.pause)
 			if got := ask(100, servertest.DryRun).GetDesiredReplicas(); got != tt.want {
 				t.Errorf("a dry run after the pause: %d, want %d", got, tt.want)
