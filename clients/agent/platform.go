@@ -127,6 +127,9 @@ type Observation struct {
 	// Against its name. Nil: the shadow is not compared.
 	InCharge *shadow.Side
 	Against  string
+	// LastScale is when the controller in charge last scaled, as the platform shows it. Zero: it has
+	// not, or that is unknown.
+	LastScale time.Time
 	// Notice is what people should know beside the readings, such as tasks that don't run and
 	// why. Empty: nothing.
 	Notice string

@@ -170,8 +170,11 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	// An evaluation keeps its id however often it is sent, so that it counts once.
 	e.Request.RequestId, e.Request.RestartAfterPause = rand.Text(), true
 	e.Request.Explain = r.o.Shadow
+	sighted, err := r.see(ctx, e)
 	e.asked = time.Now()
-	e.Answer, err = r.asker.recommend(ctx, e.Request)
+	if err == nil {
+		e.Answer, err = r.asker.recommend(ctx, e.Request)
+	}
 	e.answered = time.Now()
 	r.metrics.took(partAsk, e.asked)
 	if answered(err) {
@@ -186,6 +189,10 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	}
 	if err == nil {
 		e.At = e.Answer.GetEvaluationTime().AsTime()
+		if sighted != nil {
+			sighted.desired = e.Answer.GetDesiredReplicas()
+			r.st.sight = *sighted
+		}
 	}
 	return e, err
 }

@@ -16,9 +16,13 @@ func (r *reconcile) compare(e *evaluation) {
 	if e.Observation.InCharge == nil {
 		return
 	}
+	ours := OurSide(e.Answer)
+	if e.asked.Before(r.st.uncountedUntil) {
+		ours.Limits = append(ours.Limits, r.st.uncounted)
+	}
 	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Reconcile{
 		// A shadow that was hurried may reconcile more often than the controller in charge.
-		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: OurSide(e.Answer), Theirs: *e.Observation.InCharge,
+		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: ours, Theirs: *e.Observation.InCharge,
 	})
 	r.metrics.shadowReconciles.WithLabelValues("agreed").Add(float64(change.Agreed))
 	r.metrics.shadowReconciles.WithLabelValues("diverged").Add(float64(change.Diverged))

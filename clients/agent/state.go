@@ -49,6 +49,11 @@ type state struct {
 	targets, stale map[string]string
 	// taken is the last valid answer, without its large parts.
 	taken *setpointv1.RecommendResponse
+	// sight is what a shadow last asked about. uncounted tells of a scale that its policies do not
+	// count, while those of the controller in charge do: until uncountedUntil.
+	sight          sight
+	uncounted      string
+	uncountedUntil time.Time
 	// distrusted are the invalid answers, by kind of request.
 	distrusted [questions]distrust
 	// held is the logged cause why the object is not scaled, "" if it is scaled.

@@ -75,7 +75,8 @@ func (a *account) note(r Reconcile) (change Change) {
 	}
 	a.last = r
 	a.open = append(a.open, r)
-	for len(a.open) > 0 && (a.open[0].due(r.At) || a.open[0].gap() == 0 || len(a.open) > maxOpen) {
+	// Agreement now settles what can't be judged yet.
+	for len(a.open) > 0 && (r.gap() == 0 || a.open[0].due(r.At) || a.open[0].gap() == 0 || len(a.open) > maxOpen) {
 		a.judge(&a.open[0], a.open[1:], &change)
 		a.open[0] = Reconcile{}
 		a.open = a.open[1:]

@@ -9,7 +9,7 @@
 //	report := ledger.Report(now)
 //
 // A difference is judged only after both had time for a reconcile: one that disappears within
-// two periods is a matter of timing and counts as agreement. A reconcile in which one side
+// two and a half periods is a matter of timing and counts as agreement. A reconcile in which one side
 // could not decide, for example because a metric was unreadable, counts neither as agreement
 // nor as divergence.
 package shadow

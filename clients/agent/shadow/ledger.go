@@ -76,7 +76,7 @@ type Object struct {
 	Theirs Side      `json:"theirs"`
 	// Agrees reports whether no divergence is running. None is while a side has no opinion.
 	Agrees bool `json:"agrees"`
-	// Agreed and Diverged count reconciles; those of the last two periods are not judged yet.
+	// Agreed and Diverged count reconciles; those of the last two and a half periods are not judged yet.
 	Agreed   int `json:"agreed"`
 	Diverged int `json:"diverged"`
 	// Unjudged counts reconciles in which a side had no opinion; NoOpinion is the reason of the

@@ -29,8 +29,9 @@ type Side struct {
 	Limits []string `json:"limits,omitempty"`
 }
 
-// patience is how many periods a difference may last as a matter of timing.
-const patience = 2
+// patience is how long a difference may last as a matter of timing: two periods, and half a one,
+// because reconciles are not exactly a period apart.
+func (r *Reconcile) patience() time.Duration { return 2*r.Period + r.Period/2 }
 
 // gap is the difference in replicas.
 func (r *Reconcile) gap() int32 {
@@ -57,12 +58,12 @@ func (r *Reconcile) noOpinion() string {
 }
 
 // due reports whether the reconcile can be judged.
-func (r *Reconcile) due(now time.Time) bool { return now.Sub(r.At) > patience*r.Period }
+func (r *Reconcile) due(now time.Time) bool { return now.Sub(r.At) > r.patience() }
 
 // settledBy reports whether a later reconcile shows that a difference was a matter of timing:
 // one side has reached the other's count, or both the same.
 func (r *Reconcile) settledBy(later *Reconcile) bool {
-	if later.At.Sub(r.At) > patience*r.Period {
+	if later.At.Sub(r.At) > r.patience() {
 		return false
 	}
 	return later.Ours.Replicas == later.Theirs.Replicas ||

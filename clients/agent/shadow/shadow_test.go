@@ -95,6 +95,28 @@ func TestReconcilesAreJudged(t *testing.T) {
 	}
 }
 
+// Reconciles are not exactly a period apart: a difference over three of them, of which the last one
+// comes a little late, is timing. Once both agree, none is running.
+func TestReconcilesMayBeLate(t *testing.T) {
+	t.Parallel()
+	l, key := NewLedger(), Key{"HorizontalPodAutoscaler", "shop", "web"}
+	note := func(after time.Duration, ours, theirs int32) *Object {
+		l.Note(key, "x", Reconcile{At: start.Add(after), Period: period, Ours: Side{Replicas: ours}, Theirs: Side{Replicas: theirs}})
+		return &l.Report(start).Objects[0]
+	}
+	note(0, 23, 15)
+	note(period+time.Second, 23, 15)
+	if o := note(2*period+time.Second, 23, 23); o.Agreed != 3 || o.Diverged != 0 {
+		t.Errorf("%d agreed, %d diverged", o.Agreed, o.Diverged)
+	}
+	for i := range time.Duration(4) {
+		note((3+i)*period, 9, 6)
+	}
+	if o := note(7*period, 9, 9); !o.Agrees || o.Diverged != 2 {
+		t.Errorf("agrees: %t after %d that diverged", o.Agrees, o.Diverged)
+	}
+}
+
 // An object reports its first divergence, and the first one after each time without an opinion.
 func TestTheFirstDivergenceIsReported(t *testing.T) {
 	t.Parallel()

@@ -201,6 +201,9 @@ func (p *platform) compareWith(ctx context.Context, o *object, observation *agen
 	var side shadow.Side
 	observation.Against, side = sideInCharge(native, snapshotOf(observation), o)
 	observation.InCharge = &side
+	if native != nil && native.Status.LastScaleTime != nil {
+		observation.LastScale = native.Status.LastScaleTime.Time
+	}
 }
 
 // snapshotOf returns what Observe attached.

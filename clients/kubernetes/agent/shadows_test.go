@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -155,6 +156,15 @@ func TestTheOpinionOfAStatus(t *testing.T) {
 	o := &object{autoscaler: newHPA("shop", "web")}
 	_, side := sideInCharge(o.autoscaler, &kubernetes.Snapshot{}, o)
 	want(t, "a controller that has not decided", side.NoOpinion, "it has not decided yet")
+	count := func(current, desired, now int32) string {
+		decided := status("True ReadyForNewScale", "True ValidMetricFound")
+		decided.CurrentReplicas, decided.DesiredReplicas = current, desired
+		_, side := sideInCharge(&autoscalingv2.HorizontalPodAutoscaler{Status: *decided}, &kubernetes.Snapshot{Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: now}}}, o)
+		return side.NoOpinion
+	}
+	want(t, "a status from before others changed the count", count(40, 40, 4), "it has not decided on the present count yet")
+	want(t, "a scale that the workload has", count(4, 6, 6), "")
+	want(t, "a scale that was just read", count(4, 6, 4), "")
 	_, side = sideInCharge(nil, &kubernetes.Snapshot{}, o)
 	want(t, "a count that is not known", side.NoOpinion, "the count is not known")
 }
@@ -216,5 +226,86 @@ func TestAShadowIsHeldInSilence(t *testing.T) {
 		want(t, "condition", w.able(key), "True ReadyForNewScale")
 		want(t, "statuses written", w.written(), 0)
 		want(t, "events", len(w.events()), 0)
+	})
+}
+
+// The policies of a shadow count the scales of the controller in charge, whichever of the two sees
+// the load first.
+func TestAShadowCountsTheScalesOfTheControllerInCharge(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		// late: its status shows the scale a reconcile later; other: somebody else changes the count.
+		late, other bool
+		want        int32
+	}{
+		{"at once", false, false, 6},
+		{"its status is late", true, false, 6},
+		{"somebody else changes the count", false, true, 9},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.settings.shadow = true
+				w.workload("shop/web", 4, 40)
+				hpa := evaluatedHPA("shop", "web")
+				least := autoscalingv2.MinChangePolicySelect
+				hpa.Spec.Behavior.ScaleUp.SelectPolicy = &least
+				hpa.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{
+					{Type: autoscalingv2.PodsScalingPolicy, Value: 3, PeriodSeconds: 30}, {Type: autoscalingv2.PercentScalingPolicy, Value: 50, PeriodSeconds: 60},
+				}
+				status := func(hpa *autoscalingv2.HorizontalPodAutoscaler, replicas int32, scaled time.Time) {
+					at := metav1.NewTime(scaled)
+					hpa.Status.CurrentReplicas, hpa.Status.DesiredReplicas, hpa.Status.LastScaleTime = replicas, replicas, &at
+				}
+				status(hpa, 4, time.Now().Add(-time.Hour))
+				hpa.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+				key := w.add(hpa)
+				shows := func(replicas int32) {
+					w.with(func() {
+						changed := w.objects[key].(*autoscalingv2.HorizontalPodAutoscaler).DeepCopy()
+						status(changed, replicas, time.Now())
+						w.objects[key] = changed
+					})
+				}
+				time.Sleep(3*period + period/2)
+				w.with(func() { w.load["shop/web"], w.replicas["shop/web"] = 400, 6 })
+				if !tt.late && !tt.other {
+					shows(6)
+				}
+				time.Sleep(period)
+				if tt.late {
+					shows(6)
+				}
+				time.Sleep(period)
+				o := w.loop.Shadows().Objects[0]
+				want(t, "count within the period of the policies", o.Ours.Replicas, tt.want)
+				want(t, "differences that were judged", o.Diverged, 0)
+				time.Sleep(60 * time.Second)
+				want(t, "count after it", w.loop.Shadows().Objects[0].Ours.Replicas, 9)
+			})
+		})
+	}
+}
+
+// Where the history of a shadow is younger than the scale, the report says so.
+func TestAShadowTellsOfAScaleBeforeItsHistory(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.settings.shadow = true
+		w.workload("shop/web", 6, 400)
+		hpa := evaluatedHPA("shop", "web")
+		hpa.Spec.Behavior.ScaleUp.Policies = []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 50, PeriodSeconds: 600}}
+		at := metav1.Now()
+		hpa.Status.CurrentReplicas, hpa.Status.DesiredReplicas, hpa.Status.LastScaleTime = 6, 6, &at
+		hpa.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		w.add(hpa)
+		time.Sleep(6 * period)
+		d := w.loop.Shadows().Objects[0].Divergences
+		if len(d) != 1 || !strings.Contains(d[0].Explanation, "9 here, 6 there") || !strings.Contains(d[0].Explanation, "the scale there of "+at.UTC().Format(time.RFC3339)+" is older than the history here") {
+			t.Errorf("%+v", d)
+		}
 	})
 }
