@@ -1,8 +1,10 @@
 package explain
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
@@ -101,6 +103,19 @@ func (c *oneCase) stagesVerdict(v *verdict) {
 	}
 }
 
+// overriddenUntil matches the end of an override in the sentence about it.
+var overriddenUntil = regexp.MustCompile(` until (\S+Z)(?: \(the end of the (?:floor|ceiling)\))?: "`)
+
+// overriddenBefore reports whether that sentence is of an override that was over by now.
+func overriddenBefore(now time.Time, message string) bool {
+	m := overriddenUntil.FindStringSubmatch(message)
+	if m == nil {
+		return false
+	}
+	until, err := time.Parse(time.RFC3339, m[1])
+	return err == nil && until.Before(now)
+}
+
 // unaskedVerdict says what the target's status has of overrides, where nobody was asked for those in force.
 func (c *oneCase) unaskedVerdict(v *verdict) {
 	if !c.unasked {
@@ -108,6 +123,10 @@ func (c *oneCase) unaskedVerdict(v *verdict) {
 	}
 	for _, cond := range c.req.GetPreviousStatus().GetConditions() {
 		if cond.GetType() == "Overridden" && cond.GetStatus() == conditionTrue {
+			if overriddenBefore(c.clock.now, cond.GetMessage()) {
+				v.because(plain, "its status still tells of an override that is over, as nothing was decided since: "+clean(cond.GetMessage()))
+				continue
+			}
 			v.style = notice
 			v.because(yellow, "its status says that an override holds it: "+clean(cond.GetMessage()))
 			v.because(yellow, "this is the count without: the service, which has the overrides, is not asked; see setpoint override list")

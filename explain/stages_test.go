@@ -153,19 +153,25 @@ func TestAnOverrideOfTheStatusIsSaidFirst(t *testing.T) {
 			{Type: "Overridden", Status: status, Reason: "Held", Message: "held at 3 by alice\x1b"},
 		}}}
 	}
-	resp := &setpointv1.RecommendResponse{CurrentReplicas: 3, DesiredReplicas: 6, Reason: "above target"}
+	ended := overridden("True")
+	ended.PreviousStatus.Conditions[0].Message = `held at 3 by alice until 2026-11-23T06:00:00Z: "a migration" (override o1 of the target); the recommendation would be 6`
+	resp := &setpointv1.RecommendResponse{
+		CurrentReplicas: 3, DesiredReplicas: 6, Reason: "above target",
+		EvaluationTime: timestamppb.New(time.Date(2026, 11, 23, 6, 1, 0, 0, time.UTC)),
+	}
 	for name, tt := range map[string]struct {
 		req     *setpointv1.RecommendRequest
 		unasked bool
 		want    string
 	}{
 		"held":            {overridden("True"), true, "3 → 6 replicas (scale up)\n  its status says that an override holds it: held at 3 by alice\n  this is the count without: the service, which has the overrides, is not asked; see setpoint override list\n  above target\n"},
+		"over":            {ended, true, "\n  its status still tells of an override that is over, as nothing was decided since: " + ended.PreviousStatus.Conditions[0].Message + "\n  above target\n"},
 		"not held":        {overridden("False"), true, "3 → 6 replicas (scale up)\n  above target\n"},
 		"asked":           {overridden("True"), false, "3 → 6 replicas (scale up)\n  above target\n"},
 		"without request": {nil, true, "3 → 6 replicas (scale up)\n  above target\n"},
 	} {
 		var text strings.Builder
-		if err := explain.Write(&text, tt.req, resp, explain.Options{Width: 200, Unasked: tt.unasked}); err != nil || !strings.Contains(text.String(), tt.want) {
+		if err := explain.Write(&text, tt.req, resp, explain.Options{Width: 250, Unasked: tt.unasked}); err != nil || !strings.Contains(text.String(), tt.want) {
 			t.Errorf("%s: %v\n%s", name, err, text.String())
 		}
 	}

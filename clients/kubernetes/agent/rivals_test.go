@@ -70,9 +70,16 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		want(t, "condition after the other has gone", w.conflicting(key), "")
 		want(t, "rivals after the other has gone", w.rivalCount(t), 0)
 
+		own := autoscalingv2.HorizontalPodAutoscalerCondition{Type: "Overridden", Status: "True", Reason: "Held", Message: "held at 3", LastTransitionTime: metav1.Now().Rfc3339Copy()}
+		w.with(func() {
+			held := w.objects[key].(*autoscalingv2.HorizontalPodAutoscaler).DeepCopy()
+			held.Status.Conditions = append(held.Status.Conditions, own)
+			w.objects[key] = held
+		})
 		w.writeAs(BuiltInManager, key, 4)
 		w.with(func() { w.load["shop/web"], w.load["shop/api"] = 90, 90 })
 		time.Sleep(2 * period)
+		want(t, "a condition that only this service has, once it gives way", conditionOf(&w.hpa(key).Status, own.Type), nil)
 		want(t, "replicas beside another controller", w.count("shop/web"), 3)
 		want(t, "replicas of what it does not touch", w.count("shop/api"), 9)
 		want(t, "condition", w.conflicting(key), told)

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -50,6 +51,20 @@ func prepare(next, stored *autoscalingv2.HorizontalPodAutoscalerStatus) {
 			c.LastTransitionTime = now
 		}
 	}
+}
+
+// withoutOwn returns the status without the conditions that only this service has, which the built-in
+// controller would leave as they are.
+func withoutOwn(status *autoscalingv2.HorizontalPodAutoscalerStatus) *autoscalingv2.HorizontalPodAutoscalerStatus {
+	own := func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		return c.Type == "Overridden" || c.Type == "MetricFallbackActive" || c.Type == "MetricSuspect"
+	}
+	if !slices.ContainsFunc(status.Conditions, own) {
+		return status
+	}
+	next := status.DeepCopy()
+	next.Conditions = slices.DeleteFunc(next.Conditions, own)
+	return next
 }
 
 // conditionOf returns the condition of that type, nil if there is none.

@@ -66,8 +66,8 @@ func (t *telling) writeDecision(ctx context.Context, d *agent.Decision) {
 func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 	stored := t.stored()
 	if h.Outcome == agent.OutcomeGaveWay {
-		// Only the condition is written; the rest of the status belongs to the other controller.
-		t.write(ctx, &statusUpdate{status: statusOf(stored)})
+		// Only conditions are written; the rest of the status belongs to the other controller.
+		t.write(ctx, &statusUpdate{status: withoutOwn(statusOf(stored))})
 		return
 	}
 	c := conditionOf(statusOf(stored), autoscalingv2.AbleToScale)
