@@ -2,6 +2,7 @@ package server
 
 import (
 	"net/http"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/api/openapi"
 	"github.com/setpoint-dev/setpoint/server/page"
@@ -20,7 +21,8 @@ const (
 // routes adds the web page, the API's description and the health checks to the gateway.
 func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux, refused := http.NewServeMux(), s.observer.REST(rest.RefuseMethod(http.MethodGet, http.MethodHead))
-	mux.Handle("/", s.observer.REST(withoutWebsites(gateway)))
+	contract := s.observer.REST(withoutWebsites(gateway))
+	mux.Handle("/", contract)
 	first := docsPath + "/"
 	if s.options.Page != nil {
 		files, err := page.New(s.options.Page)
@@ -49,7 +51,14 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	for _, path := range []string{docsPath, docsPath + "/", openapiPath, livePath, readyPath} {
 		mux.Handle(path, refused)
 	}
-	return mux, nil
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The mux would redirect a path with an empty segment to another resource, which a client then deletes.
+		if strings.HasPrefix(r.URL.Path, "/v1/") || strings.Contains(r.URL.Path, "//") {
+			contract.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	}), nil
 }
 
 // redirect redirects to another path of the server, temporarily: it may change with the next

@@ -351,3 +351,26 @@ func TestProblemsAreNamedByTheirPathsInTheBody(t *testing.T) {
 		}
 	}
 }
+
+// A client follows a redirect with the same method: without its empty name, the path of a spec is that of a target
+// called "spec".
+func TestAnEmptyNameInAPathIsNoOtherResource(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for _, r := range contractRoutes(t, "") {
+		path, query, _ := strings.Cut(r.path, "?")
+		for i := range path {
+			if path[i] != '/' {
+				continue
+			}
+			a := s.Ask(t, r.method, path[:i]+"/"+path[i:]+"?"+query, r.body)
+			if a.Code != http.StatusBadRequest && a.Code != http.StatusNotFound || !strings.Contains(string(a.Raw), "see /docs") {
+				t.Errorf("%s %s/%s: HTTP %d %s", r.method, path[:i], path[i:], a.Code, a.Raw)
+			}
+		}
+	}
+	const spec = "/v1/clusters/demo/namespaces/shop/targets//spec"
+	if a := s.Ask(t, http.MethodDelete, spec, nil); a.Code != http.StatusBadRequest || !strings.Contains(string(a.Raw), "no segment empty") {
+		t.Errorf("DELETE %s: HTTP %d %s", spec, a.Code, a.Raw)
+	}
+}
