@@ -50,7 +50,7 @@ func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 		{"names of Kubernetes", servertest.RecommendPath("clusters/eu-west-1.prod/namespaces/shop_1/targets/Web.2"), usual, true, 200},
 		{"a name that is escaped", "/v1/clusters/a%2Db/namespaces/n/targets/t:recommend", usual, false, 200},
 		{"a target in the body, too", servertest.RecommendPath(servertest.Web), named, false, 200},
-		{"another target in the body", servertest.RecommendPath(servertest.Web), strings.Replace(named, "/web", "/other", 1), false, 200},
+		{"another target in the body", servertest.RecommendPath(servertest.Web), strings.Replace(named, "/web", "/other", 1), false, 400},
 		{"a wrong spec", servertest.RecommendPath(servertest.Web), strings.Replace(usual, `"maxReplicas":5000`, `"maxReplicas":1`, 1), true, 400},
 		{"no spec", servertest.RecommendPath(servertest.Web), `{}`, true, 400},
 		{"an unknown field", servertest.RecommendPath(servertest.Web), `{"specs":{}}`, false, 400},

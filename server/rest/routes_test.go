@@ -96,12 +96,26 @@ func TestEveryAnnotatedMethodIsARouteOfTheContract(t *testing.T) {
 	}
 }
 
-func TestPathsSetTheTargetWhateverTheBodySays(t *testing.T) {
+func TestABodyMayNotContradictThePath(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	s.Ask(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.WebRequest(t, servertest.WithTarget("clusters/other/namespaces/shop/targets/web"))).Expect(t, http.StatusOK)
-	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusOK)
-	s.Ask(t, http.MethodGet, "/v1/clusters/other/namespaces/shop/targets/web", nil).Expect(t, http.StatusNotFound)
+	for _, tt := range []struct{ method, path, field, same, body string }{
+		{"POST", "/v1/" + servertest.Web + ":recommend", "target", servertest.Web, servertest.JSON(t, servertest.WebRequest(t, servertest.WithTarget("")))},
+		{"POST", "/v1/" + url.PathEscape(servertest.Web) + ":reportObservation", "target", servertest.Web, `{"noPods":true}`},
+		{"PUT", "/v1/" + servertest.Web + "/spec", "name", servertest.Web, servertest.JSON(t, servertest.QueueSpec(1, 10))},
+		{"POST", "/v1/clusters/demo/agents:announce", "parent", "clusters/demo", `{"platform":"` + servertest.Platform + `","agentId":"agent-0123456789"}`},
+	} {
+		with := func(name string) string { return `{"` + tt.field + `":"` + name + `",` + strings.TrimPrefix(tt.body, "{") }
+		for _, name := range []string{"rubbish", "clusters/other/namespaces/shop/targets/web"} {
+			a := s.Ask(t, tt.method, tt.path, with(name))
+			if got := a.Problem(t); a.Code != http.StatusBadRequest || !slices.Equal(got.Fields, []string{tt.field}) || !strings.Contains(got.Message, "is not the name in the path") {
+				t.Errorf("%s %s with %s: HTTP %d %s", tt.method, tt.path, name, a.Code, a.Raw)
+			}
+		}
+		s.Ask(t, http.MethodGet, "/v1/clusters/other/namespaces/shop/targets/web", nil).Expect(t, http.StatusNotFound)
+		s.Ask(t, tt.method, tt.path, with(tt.same)).Expect(t, http.StatusOK)
+		s.Ask(t, tt.method, tt.path, with("")).Expect(t, http.StatusOK)
+	}
 }
 
 func TestSegmentsMayHaveEveryCharacterOfTheContract(t *testing.T) {

@@ -2,10 +2,14 @@ package restjson
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net/http"
+	"reflect"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // body is a request's body that keeps the error of decoding it. The gateway's generated
@@ -13,7 +17,8 @@ import (
 // violations; both they and the error handler have access to the body.
 type body struct {
 	io.ReadCloser
-	err error
+	path map[string]string
+	err  error
 }
 
 // Whole is a complete body: it is decoded in place.
@@ -37,11 +42,32 @@ func readAll(r io.Reader) ([]byte, error) {
 	return io.ReadAll(r)
 }
 
-// Middleware makes DecodeError work. It belongs next to the handlers, inside any other
+// contradicted refuses a message that names another resource than the path, whose name would replace it.
+func (b *body) contradicted(v any) error {
+	msg, ok := v.(proto.Message)
+	if field := reflect.ValueOf(v); !ok && field.Kind() == reflect.Pointer {
+		if msg, ok = field.Elem().Interface().(proto.Message); !ok {
+			return nil
+		}
+	}
+	for name, inPath := range b.path {
+		m := msg.ProtoReflect()
+		fd := m.Descriptor().Fields().ByName(protoreflect.Name(name))
+		if fd == nil || fd.Kind() != protoreflect.StringKind {
+			continue
+		}
+		if inBody := m.Get(fd).String(); inBody != "" && inBody != inPath {
+			return &Error{Violations: []Violation{{Field: fd.JSONName(), Description: fmt.Sprintf("%q is not the name in the path, %q: leave it out", clip(inBody, maxForeign), inPath)}}}
+		}
+	}
+	return nil
+}
+
+// Middleware makes DecodeError work, and bodies contradict no path. It belongs next to the handlers, inside any other
 // middleware that wraps request bodies.
 func Middleware(next runtime.HandlerFunc) runtime.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request, pathParams map[string]string) {
-		r.Body = &body{ReadCloser: r.Body}
+		r.Body = &body{ReadCloser: r.Body, path: pathParams}
 		next(w, r, pathParams)
 	}
 }

@@ -120,6 +120,9 @@ func (m *Marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		done = true
 		err := m.decode(r, v)
 		if b, ok := r.(*body); ok {
+			if err == nil {
+				err = b.contradicted(v)
+			}
 			b.err = err
 		}
 		return err
