@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -177,13 +178,16 @@ func badParameter(err error) (field, problem string, ok bool) {
 	}
 	problem = found[2]
 	if parts := unconverted.FindStringSubmatch(problem); parts != nil {
-		problem = parts[2] + ": must be " + map[string]string{"Int": "a whole number", "Uint": "a whole number of at least 0", "Bool": "true or false"}[parts[1]]
+		problem = parts[2] + ": must be " + map[string]string{"Int": "a whole number", "Uint": "a whole number of at least 0", "Bool": "true or false", "parsing time": `a time such as "2030-01-31T12:00:00Z"`}[parts[1]]
+		if strings.HasSuffix(found[2], strconv.ErrRange.Error()) {
+			problem += " of 32 bits"
+		}
 	}
 	return jsonName(found[1]), "Invalid value: " + problem, true
 }
 
-// unconverted matches the errors of package strconv for what is in no form of a type.
-var unconverted = regexp.MustCompile(`^strconv\.Parse(Int|Uint|Bool): parsing ("(?:[^"\\]|\\.)*"): invalid syntax$`)
+// unconverted matches the errors of packages strconv and time for what is in no form of a type.
+var unconverted = regexp.MustCompile(`^(?:strconv\.Parse)?(Int|Uint|Bool|parsing time)(?:: parsing)? ("(?:[^"\\]|\\.)*")`)
 
 // jsonName turns a field's name into that of JSON: page_size into pageSize.
 func jsonName(name string) string {

@@ -28,3 +28,35 @@ func TestLongHeadersOverREST(t *testing.T) {
 		}
 	}
 }
+
+// A header that would be ignored, although the caller counts on it, is refused.
+func TestHeadersThatAreRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for _, tt := range []struct {
+		header, value string
+		code          int
+	}{
+		{"If-Match", `"bad"`, http.StatusBadRequest},
+		{"Content-Encoding", "gzip", http.StatusUnsupportedMediaType},
+		{"Content-Encoding", "identity", http.StatusOK},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/v1/"+servertest.Web+"/spec", servertest.Reader(t, servertest.QueueSpec(1, 10)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		req.Header.Set(tt.header, tt.value)
+		a, err := s.Send(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Expect(t, tt.code)
+		if tt.code == http.StatusOK {
+			continue
+		}
+		if got := a.Problem(t); got.Reason != "INVALID_REQUEST" || !strings.Contains(got.Message, tt.header) {
+			t.Errorf("%s: %s: %s", tt.header, tt.value, a.Raw)
+		}
+		s.Ask(t, http.MethodGet, "/v1/"+servertest.Web+"/spec", nil).Expect(t, http.StatusNotFound)
+	}
+}

@@ -2,6 +2,7 @@ package rest
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"net/url"
@@ -33,6 +34,10 @@ func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) 
 		if r.Body == nil || r.Body == http.NoBody {
 			admission.RESTConnectionOf(r).Know()
 			serve(w, r, 0)
+			return
+		}
+		if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" && route.contract == nil {
+			Refuse(w, r, http.StatusUnsupportedMediaType, apierror.InvalidField("Content-Encoding", fmt.Sprintf("Unsupported value: %q: send the body as it is", apierror.Clip(encoding))))
 			return
 		}
 		ticket := limit.TicketOf(r.Context())

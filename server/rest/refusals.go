@@ -86,13 +86,23 @@ func (t *table) afterTarget() string {
 	return "nothing, " + strings.Join(at.follows[:last], ", ") + " or " + at.follows[last]
 }
 
-// checkParameters refuses parameters of a URL that no field of the call has, which the gateway would
-// ignore.
+// checkParameters refuses what the gateway would ignore: parameters of a URL that no field of the call has, values of one
+// beside its last, and a version in a header.
 func (route *route) checkParameters(r *http.Request) error {
-	if r.URL.RawQuery == "" || route.contract != nil {
+	if route.contract != nil {
 		return nil
 	}
-	for _, given := range slices.Sorted(maps.Keys(r.URL.Query())) {
+	if r.Header.Get("If-Match") != "" {
+		return apierror.InvalidField("If-Match", "not supported: send the version of a stored spec as its etag, in the body or with DELETE as ?etag=")
+	}
+	if r.URL.RawQuery == "" {
+		return nil
+	}
+	query := r.URL.Query()
+	for _, given := range slices.Sorted(maps.Keys(query)) {
+		if name := jsonName(given); len(query[given]) > 1 || name != given && query.Has(name) {
+			return apierror.InvalidField(apierror.Clip(name), "given more than once")
+		}
 		field := given
 		if end := strings.IndexAny(given, ".["); end >= 0 {
 			field = given[:end]
