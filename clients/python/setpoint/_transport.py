@@ -16,6 +16,8 @@ from setpoint._errors import Error, of_rpc
 from setpoint._token import TokenSource
 
 _DEFAULT_PORT = "9090"
+# For how long an address keeps a connection that failed, in seconds.
+_ANEW = 1.0
 _HOST_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s/\[\]]+))(?::(\d{1,5}))?")
 
 
@@ -88,6 +90,7 @@ class Transport:
             ("grpc.enable_retries", 0),
             ("grpc.service_config_disable_resolution", 1),
             ("grpc.lb_policy_name", "round_robin"),
+            ("grpc.use_local_subchannel_pool", 1),  # a new channel is not to wait for what an old one does
             ("grpc.keepalive_time_ms", 30_000),
             ("grpc.keepalive_timeout_ms", 10_000),
             # gRPC's own would leave a service that comes back unnoticed for two minutes.
@@ -104,6 +107,7 @@ class Transport:
         self._looked = 0.0
         self._closed = False
         self._answered = False
+        self._failed: dict[int, float] = {}  # since when addresses did not answer
         self._connect()
 
     def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
@@ -114,10 +118,10 @@ class Transport:
         )
         try:
             response = call(request, timeout=timeout, metadata=metadata)
-            self._answered = True
+            self._well(address)
             return response
         except grpc.RpcError as error:
-            raise self._told(of_rpc(error)) from None
+            raise self._told(of_rpc(error), address) from None
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
 
@@ -132,20 +136,30 @@ class Transport:
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
 
-    def received(self, call: Any) -> Iterator[Any]:
+    def received(self, call: Any, address: int) -> Iterator[Any]:
         """Returns what comes on a stream."""
         try:
             for response in call:
-                self._answered = True
+                self._well(address)
                 yield response
         except grpc.RpcError as error:
-            raise self._told(of_rpc(error)) from None
+            raise self._told(of_rpc(error), address) from None
         except ValueError:
             raise self._gone() from None
 
-    def _told(self, error: Error) -> Error:
+    def _well(self, address: int) -> None:
+        """Notes an answer."""
+        self._answered = True
+        self._failed.pop(address, None)
+
+    def _told(self, error: Error, address: int) -> Error:
         """Adds what to do where the two sides may differ about TLS, as gRPC's own words do not."""
-        if error.code is not grpc.StatusCode.UNAVAILABLE or error.reason is not None or self._answered:
+        if error.code is not grpc.StatusCode.UNAVAILABLE or error.reason is not None:
+            if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED:
+                self._failed.pop(address, None)
+            return error
+        self._failed.setdefault(address, time.monotonic())
+        if self._answered:
             return error
         hint = ""
         if self._tls and re.search("wrong.version.number", error.message, re.IGNORECASE):
@@ -167,7 +181,16 @@ class Transport:
         with self._lock:
             if self._closed:
                 raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
+            # Some versions of gRPC work on a connection only during a call, so that a handshake runs out of its time between
+            # two. Where nothing else answers, a call has a connection of its own begun.
+            now = time.monotonic()
+            if len(self._failed) == len(self.addresses) and now - self._failed.get(address, now) >= _ANEW:
+                self._channels[address], self._failed[address] = self._opened(address), now
             return self._channels[address]
+
+    def _opened(self, address: int) -> grpc.Channel:
+        name = self.addresses[address]
+        return grpc.secure_channel(name, self._trusted, self._options) if self._trusted else grpc.insecure_channel(name, self._options)
 
     def _gone(self) -> Error:
         return Error(grpc.StatusCode.CANCELLED if self._closed else grpc.StatusCode.UNAVAILABLE, "the connection was closed")
@@ -190,17 +213,15 @@ class Transport:
                 version = self._files_version()
                 if not first and version == self._version:
                     return
-                credentials = self._credentials()
+                self._trusted = self._credentials()
             except OSError as error:
                 if first:
                     raise type(error)(error.errno, f"setpoint: a file of tls: {error.strerror}", error.filename) from None
                 return  # files are being replaced
             # Calls on the channels of before end by themselves; these close when nobody has them.
-            self._channels = [
-                grpc.secure_channel(address, credentials, self._options) if credentials else grpc.insecure_channel(address, self._options)
-                for address in self.addresses
-            ]
+            self._channels = [self._opened(i) for i in range(len(self.addresses))]
             self._version = version
+            self._failed.clear()
 
     def _files_version(self) -> object:
         names = (self._tls.ca_file, self._tls.cert_file, self._tls.key_file) if self._tls else ()

@@ -129,7 +129,7 @@ class Watch:
         try:
             # A connection may take the request and be silent. A service that is well answers at once.
             silence.expect(self._retrier.policy.attempt_timeout or _SILENCE)
-            for response in self._transport.received(call):
+            for response in self._transport.received(call, address):
                 silence.expect(math.inf)  # the caller may take its time
                 self._begun = True
                 before, self._request.resume_token = self._request.resume_token, response.resume_token
