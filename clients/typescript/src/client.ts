@@ -105,12 +105,23 @@ export class Client {
    * later one for their target was answered meanwhile.
    */
   async batchRecommend(requests: readonly MessageInitShape<typeof RecommendRequestSchema>[], options?: CallOptions): Promise<Result[]> {
-    const all = requests.map((request) => identified(made(RecommendRequestSchema, request)));
+    const all: RecommendRequest[] = [];
+    const refused: [number, Result][] = []; // those that are no requests
+    for (const [i, request] of requests.entries()) {
+      try {
+        all.push(identified(made(RecommendRequestSchema, request)));
+      } catch (error) {
+        refused.push([i, { error: asError(error) }]);
+      }
+    }
     const results: Result[] = [];
     for (let first = 0; first < all.length;) {
       const n = this.fitting(all.slice(first, first + this.maxBatch));
       results.push(...await this.recommendAll(all.slice(first, first + n), options));
       first += n;
+    }
+    for (const [i, result] of refused) {
+      results.splice(i, 0, result);
     }
     return results;
   }

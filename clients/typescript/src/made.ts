@@ -1,4 +1,4 @@
-import { create, isMessage, ScalarType } from "@bufbuild/protobuf";
+import { create, fromJson, isMessage, ScalarType } from "@bufbuild/protobuf";
 import type { DescField, DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { invalid } from "./errors.js";
 import type { Violation } from "./errors.js";
@@ -10,7 +10,7 @@ const quantities = new Set(["value", "averageValue", "tolerance", "requests", "o
 /**
  * made returns the message of an object, as create does, which leaves out what it does not know and
  * lets transports find what has another type. What the API does not know is a SetpointError, as
- * over REST. Numbers of quantities become texts.
+ * over REST. Numbers of quantities become texts. A time may be a Date, and times and durations may be texts as in JSON.
  */
 export function made<D extends DescMessage>(schema: D, init: MessageInitShape<D>): MessageShape<D> {
   const wrong: Violation[] = [];
@@ -22,8 +22,17 @@ export function made<D extends DescMessage>(schema: D, init: MessageInitShape<D>
 }
 
 function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violation[]): unknown {
-  if (schema.typeName.startsWith("google.protobuf.") || isMessage(init)) {
+  if (isMessage(init)) {
     return init;
+  }
+  const example = examples[schema.typeName];
+  if (example !== undefined && (typeof init === "string" || init instanceof Date)) {
+    try {
+      return fromJson(schema, init instanceof Date ? init.toISOString() : init);
+    } catch {
+      wrong.push({ field: path, description: `must be as ${JSON.stringify(example)}, is ${said(init)}` });
+      return undefined;
+    }
   }
   if (typeof init !== "object" || init === null || Array.isArray(init)) {
     wrong.push({ field: path, description: `must be an object, is ${said(init)}` });
@@ -50,6 +59,9 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
   }
   return form;
 }
+
+/** Types whose JSON is a text. */
+const examples: Record<string, string> = { "google.protobuf.Timestamp": "2030-01-31T12:00:00Z", "google.protobuf.Duration": "300s" };
 
 function fieldOf(field: DescField, value: unknown, path: string, wrong: Violation[]): unknown {
   if (field.fieldKind === "list") {
@@ -98,6 +110,6 @@ function said(value: unknown): string {
   switch (typeof value) {
     case "string": return `a string (${JSON.stringify(value.slice(0, 40))})`;
     case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;
-    default: return value === null ? "null" : Array.isArray(value) ? "an array" : typeof value;
+    default: return value === null ? "null" : value instanceof Date ? `a Date (${value})` : Array.isArray(value) ? "an array" : typeof value;
   }
 }

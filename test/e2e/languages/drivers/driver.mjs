@@ -79,7 +79,7 @@ async function act(command) {
       return { answer: write(setpoint.RecommendResponseSchema, answer) };
     }
     case "batch": {
-      const results = await client.batchRecommend(command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)));
+      const results = await client.batchRecommend(command.raw ? command.requests : command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)));
       return { results: results.map(({ response, error }) => (error ? { error: told(error) } : { answer: write(setpoint.RecommendResponseSchema, response) })) };
     }
     case "report":
@@ -127,7 +127,7 @@ async function act(command) {
     case "fleet":
       return { answer: write(setpoint.FleetSchema, await client.getFleet(command.name)) };
     case "override":
-      return { answer: write(setpoint.OverrideSchema, await client.createOverride(command.name, read(setpoint.OverrideSchema, command.request), command.id)) };
+      return { answer: write(setpoint.OverrideSchema, await client.createOverride(command.name, command.raw ? command.request : read(setpoint.OverrideSchema, command.request), command.id)) };
     case "overrides": {
       const names = [];
       for await (const override of client.listOverrides(command.parent, command.name)) {
@@ -159,7 +159,7 @@ async function act(command) {
 for await (const line of createInterface({ input: process.stdin })) {
   let said;
   try {
-    said = await act(JSON.parse(line));
+    said = await act(JSON.parse(line, (_, value) => (value?.$date === undefined ? value : new Date(value.$date))));
   } catch (error) {
     if (!(error instanceof setpoint.SetpointError)) {
       throw error;

@@ -71,7 +71,9 @@ def do(command):
         setpoint.check_answer(command["request"], answer)
         return {"answer": json_format.MessageToDict(answer)}
     if op == "batch":
-        results = client.batch_recommend([read(one, setpoint.RecommendRequest()) for one in command["requests"]])
+        results = client.batch_recommend(
+            command["requests"] if command.get("raw") else [read(one, setpoint.RecommendRequest()) for one in command["requests"]]
+        )
         return {
             "results": [
                 {"error": told(error)} if error is not None else {"answer": json_format.MessageToDict(response)} for response, error in results
