@@ -135,6 +135,12 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 		return nil, err
 	}
 	fed, _ := log.(store.Feed)
+	if err := s.newHub(fed); err != nil {
+		return nil, err
+	}
+	if s.hub != nil {
+		fed = s.hub.Feed()
+	}
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
 	t.Recordings = recordings.New(options.Recordings, engine, func(chunks store.Log) *decisionlog.Log { return decisionlog.New(chunks, nil, s.log, 0) })
@@ -162,9 +168,6 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	s.workers = workers.New(grpcWorkers, idleWorkers)
 	s.service, err = services.NewRecommendations(t, engine, services.Options{Requests: reader, Fleets: all, Sources: options.Sources, Guard: s.guard, MaxStreamInFlight: options.MaxStreamInFlight, Draining: s.drain.Begun, Workers: s.workers})
 	if err != nil {
-		return nil, err
-	}
-	if err := s.newHub(fed); err != nil {
 		return nil, err
 	}
 	s.instance = operations.NewInstance(operations.Options{

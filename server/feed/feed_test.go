@@ -25,6 +25,7 @@ type source struct {
 	mu    sync.Mutex
 	items [2][]store.FeedItem // guarded by mu
 	err   error               // guarded by mu
+	full  error               // of appending; guarded by mu
 	reads int                 // guarded by mu
 	// handed is how many entries were read; guarded by mu
 	handed int
@@ -35,6 +36,9 @@ func (s *source) FeedParts() int { return 2 }
 func (s *source) AppendFeed(_ context.Context, entries []store.FeedEntry) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.full != nil {
+		return s.full
+	}
 	for _, e := range entries {
 		part := int(e.Key.Target[0]) % 2
 		number := uint64(1)
@@ -84,8 +88,8 @@ type fixture struct {
 
 func newFixture(t *testing.T, options feed.Options) *fixture {
 	f := &fixture{t: t, source: &source{}}
-	f.log = decisionlog.New(nil, f.source, nopLogger(), 1000)
 	f.hub = feed.New(f.source, options)
+	f.log = decisionlog.New(nil, f.hub.Feed(), nopLogger(), 1000)
 	return f
 }
 
@@ -388,6 +392,12 @@ func TestStoresThatAreAwayAndThatForget(t *testing.T) {
 		time.Sleep(time.Second)
 		f.decide("a", 7)
 		f.want(again, "a 7, some missed")
+		// What could not be appended is reported with the next one.
+		f.source.change(func() { f.source.full = store.ErrUnavailable })
+		f.decide("a", 8)
+		f.source.change(func() { f.source.full = nil })
+		f.decide("a", 9, 10)
+		f.want(again, "a 9, some missed", "a 10")
 	})
 }
 

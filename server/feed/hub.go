@@ -107,6 +107,26 @@ func New(source store.Feed, options Options) *Hub {
 	}
 }
 
+// Feed returns the source for those who append to it: what could not be appended, as far as anybody knows, is reported as
+// missed to the watchers on this instance.
+func (h *Hub) Feed() store.Feed { return appended{h.source, h} }
+
+type appended struct {
+	store.Feed
+	hub *Hub
+}
+
+// AppendFeed implements store.Feed.
+func (a appended) AppendFeed(ctx context.Context, entries []store.FeedEntry) error {
+	err := a.Feed.AppendFeed(ctx, entries)
+	if err != nil {
+		a.hub.mu.Lock()
+		a.hub.index.each(func(w *Watcher) { w.lost(0, true) })
+		a.hub.mu.Unlock()
+	}
+	return err
+}
+
 // Close stops the reader. Watchers get nothing new afterwards.
 func (h *Hub) Close() {
 	h.mu.Lock()
