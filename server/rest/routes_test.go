@@ -105,7 +105,9 @@ func TestABodyMayNotContradictThePath(t *testing.T) {
 		{"PUT", "/v1/" + servertest.Web + "/spec", "name", servertest.Web, servertest.JSON(t, servertest.QueueSpec(1, 10))},
 		{"POST", "/v1/clusters/demo/agents:announce", "parent", "clusters/demo", `{"platform":"` + servertest.Platform + `","agentId":"agent-0123456789"}`},
 	} {
-		with := func(name string) string { return `{"` + tt.field + `":"` + name + `",` + strings.TrimPrefix(tt.body, "{") }
+		with := func(name string) string {
+			return `{"` + tt.field + `":"` + name + `",` + strings.TrimPrefix(tt.body, "{")
+		}
 		for _, name := range []string{"rubbish", "clusters/other/namespaces/shop/targets/web"} {
 			a := s.Ask(t, tt.method, tt.path, with(name))
 			if got := a.Problem(t); a.Code != http.StatusBadRequest || !slices.Equal(got.Fields, []string{tt.field}) || !strings.Contains(got.Message, "is not the name in the path") {

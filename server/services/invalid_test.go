@@ -190,7 +190,8 @@ func TestInvalidRequestsAreRefusedAndRecordNothing(t *testing.T) {
 				_, err := s.Recommendations.Recommend(t.Context(), req)
 				servertest.WantViolations(t, err, tt.fields...)
 
-				// A path sets the target.
+				// A path sets the target, which a body may not contradict.
+				req.Target = target
 				fields := slices.DeleteFunc(slices.Clone(tt.fields), func(f string) bool { return f == "target" })
 				a := s.Ask(t, http.MethodPost, servertest.RecommendPath(target), req)
 				a.Expect(t, http.StatusBadRequest)
