@@ -7,10 +7,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 // The decisions of a fleet are in its log, and those of a member whenever its share changes, though neither has a record of its
@@ -144,4 +147,38 @@ func TestTheLogOfAMemberTellsWhetherItsFleetDecides(t *testing.T) {
 			}
 		}
 	})
+}
+
+// After a pause of all members the fleet's window begins anew with the replicas that they have together.
+func TestAFleetsWindowBeginsAnewAfterAPause(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		restart bool
+		want    int32
+	}{"as upstream": {false, 1}, "restarted": {true, 10}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := memory.New(memory.Options{})
+			s := start(t, func() store.Engine { return engine })
+			spec := queueFleet(1, 40, west, east)
+			spec.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = proto.Int32(300)
+			s.set(t, spec)
+			ask := func(queue int32) (share int32) {
+				for range 2 {
+					for _, m := range []string{west, east} {
+						share = s.Recommend(t, member(m, 10, queue, func(r *setpointv1.RecommendRequest) { r.RestartAfterPause = tt.restart })).GetDesiredReplicas()
+					}
+					s.Clock.Advance(servertest.Period)
+				}
+				return share
+			}
+			if got := ask(100); got != 10 {
+				t.Fatalf("before the pause: %d, want 10", got)
+			}
+			s.Clock.Advance(10 * time.Minute)
+			if got := ask(10); got != tt.want {
+				t.Errorf("after the pause: %d, want %d", got, tt.want)
+			}
+		})
+	}
 }

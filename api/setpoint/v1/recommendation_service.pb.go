@@ -101,7 +101,8 @@ type RecommendRequest struct {
 	Fleet string `protobuf:"bytes,22,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	// Begin the stabilization windows anew, with the current replicas, if the last decision is longer ago than
 	// they last, as a restart of Kubernetes' controller does: the caller takes over, or was away. Absent: a pause
-	// empties them, and nothing holds back the first step down. With fleet it does not count.
+	// empties them, and nothing holds back the first step down. With fleet the same for the fleet's, where this call
+	// decides for it.
 	RestartAfterPause bool `protobuf:"varint,23,opt,name=restart_after_pause,json=restartAfterPause,proto3" json:"restart_after_pause,omitempty"`
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
