@@ -3,6 +3,7 @@ package replay
 import (
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -146,6 +147,8 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 		player = player.WithSpec(spec, with)
 	}
 	window := windowOf(scenario)
+	var rose time.Time // when there were last more pods than before
+	pods := math.MaxInt
 	for i := range scenario.Steps {
 		req, err := player.Request(&scenario.Steps[i], "backtest")
 		if err != nil {
@@ -159,7 +162,11 @@ func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscaling
 				return fmt.Errorf("%s, step %d: %w", scenario.Name, i+1, err)
 			}
 			if in.Sums != nil {
-				list(step.Time, window, in)
+				if in.Sums.Pods > pods {
+					rose = step.Time
+				}
+				pods = in.Sums.Pods
+				list(step.Time, rose, window, in)
 			}
 		}
 		if err := give(i, in, around); err != nil {

@@ -200,8 +200,9 @@ func windowOf(scenario *recording.Scenario) time.Duration {
 }
 
 // list gives an input pods that have its sums, for a closed loop, in which they share the load of other counts. They
-// are alike, and all older than the recording.
-func list(at time.Time, window time.Duration, in *recommender.Input) {
+// are alike, and all older than the recording, but for those without a sample: they have served since there were last
+// more pods than before.
+func list(at, rose time.Time, window time.Duration, in *recommender.Input) {
 	s := in.Sums
 	in.Pods = make([]recommender.Pod, min(s.Pods, math.MaxInt16))
 	unready, ignored := 0, 0
@@ -239,6 +240,9 @@ func list(at time.Time, window time.Duration, in *recommender.Input) {
 					request = max(0, request-its.Ready.Requests/int64(its.Ready.Pods))
 				}
 			}
+		}
+		for k := counted; k < min(counted+int(of.Missing.Pods), len(in.Pods)); k++ {
+			in.Pods[k].ReadyTransition = rose
 		}
 		for k := range min(counted, len(in.Pods)) {
 			usage := perPod
