@@ -36,8 +36,9 @@ type world struct {
 	gate    *gate
 	agent   *process.Process
 	lastLog string
-	// flags are the agent's own flags in this test.
-	flags []string
+	// flags are the agent's own flags in this test, and period its --sync-period.
+	flags  []string
+	period string
 	// queue is what the agent's source reads, if it has one: below 0 it can't be read.
 	queue *atomic.Int64
 }
@@ -67,7 +68,12 @@ func newWorld(t *testing.T, flags ...string) *world {
 // newWorldOf is newWorld with a service that is there.
 func newWorldOf(t *testing.T, serve *service.Instance, flags ...string) *world {
 	t.Helper()
-	w := &world{t: t, swarm: startSwarm(t), serve: serve, flags: flags}
+	w := &world{t: t, swarm: startSwarm(t), serve: serve, flags: flags, period: "1s"}
+	for _, flag := range flags {
+		if period, ok := strings.CutPrefix(flag, "--sync-period="); ok {
+			w.period = period
+		}
+	}
 	var err error
 	if w.program, err = service.Swarm(); err != nil {
 		t.Fatal(err)
@@ -111,7 +117,7 @@ func (w *world) startAgent() {
 		Name: "setpoint-swarm", Program: w.program, Log: w.lastLog,
 		Args: append([]string{
 			"agent", "--cluster=e2e", "--insecure", "--server=" + w.serve.GRPCAddr(), "--docker-host=unix://" + w.gate.path,
-			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=1s", "--usage-max-age=15s",
+			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=" + w.period, "--usage-max-age=15s",
 			"--state-dir=" + w.folder,
 		}, append(w.flags, w.tlsOf("nodes-", 1)...)...),
 	})
@@ -147,7 +153,7 @@ func (w *world) startNode(n int) {
 		Name: "setpoint-swarm", Program: w.program, Log: name,
 		Args: append([]string{
 			"node", "--docker-host=unix://" + w.socket(n), "--agent-address=" + w.ports.Address(0), "--agent-tls-server-name=swarm-manager",
-			"--interval=1s", "--admin-address=",
+			"--interval=" + w.period, "--admin-address=",
 		}, w.tlsOf("agent-", n)...),
 	})
 	if err != nil {
@@ -226,7 +232,8 @@ func (w *world) create(t *testing.T, name, image string, replicas int, labels ..
 	return w.createLabelled(t, name, image, replicas, append([]string{fmt.Sprintf("setpoint.max=%d", most), "setpoint.cpu=50", "setpoint.behavior=" + behavior}, labels...)...)
 }
 
-// createLabelled makes a service of so many tasks that has opted in.
+// createLabelled makes a service of so many tasks that has opted in. Arguments of the program may follow the image,
+// and other flags be among the labels.
 func (w *world) createLabelled(t *testing.T, name, image string, replicas int, labels ...string) *workload {
 	t.Helper()
 	s := &workload{world: w, name: name, load: filepath.Join(w.folder, "load-"+name)}
@@ -238,9 +245,12 @@ func (w *world) createLabelled(t *testing.T, name, image string, replicas int, l
 		"--reserve-cpu=0.02", "--mount=type=bind,src=" + s.load + ",dst=/load,ro", "--stop-grace-period=1s", "--restart-delay=1s",
 	}
 	for _, label := range append([]string{"setpoint.enable=true"}, labels...) {
-		args = append(args, "--label="+label)
+		if !strings.HasPrefix(label, "--") {
+			label = "--label=" + label
+		}
+		args = append(args, label)
 	}
-	s.id = w.must(t, 1, append(args, image)...)
+	s.id = w.must(t, 1, append(args, strings.Fields(image)...)...)
 	return s
 }
 

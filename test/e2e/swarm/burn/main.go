@@ -2,10 +2,14 @@
 
 // Command burn uses as much of a processor as the file /load/milli says, or the one that is its
 // argument, in thousandths of one. As "burn check" it is a health check that fails while the file
-// /load/sick is there.
+// /load/sick is there. As "burn work" it does the jobs of the queue at the socket /load/queue, one
+// after the other: a line has the microseconds of processor time that one takes.
 package main
 
 import (
+	"bufio"
+	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -26,11 +30,15 @@ func main() {
 	if len(os.Args) > 1 {
 		file = os.Args[1]
 	}
-	if file == "check" {
+	switch file {
+	case "check":
 		if _, err := os.Stat("/load/sick"); err == nil {
 			os.Exit(1)
 		}
 		return
+	case "work":
+		work()
+		os.Exit(1) // there is no queue, or none any more
 	}
 	for {
 		next := time.Now().Add(slice)
@@ -40,9 +48,27 @@ func main() {
 		if share == 0 {
 			next = next.Add(rest - slice)
 		}
-		for began := used(); used()-began < share; {
-		}
+		burn(share)
 		time.Sleep(time.Until(next))
+	}
+}
+
+func burn(share time.Duration) {
+	for began := used(); used()-began < share; {
+	}
+}
+
+func work() {
+	conn, err := net.Dial("unix", "/load/queue")
+	if err != nil {
+		return
+	}
+	for lines := bufio.NewScanner(conn); lines.Scan(); {
+		micro, _ := strconv.Atoi(lines.Text())
+		burn(time.Duration(micro) * time.Microsecond)
+		if _, err := fmt.Fprintln(conn, "done"); err != nil {
+			return
+		}
 	}
 }
 
