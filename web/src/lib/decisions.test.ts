@@ -119,6 +119,7 @@ test("a sum has the engine's ratio and proposal, and the digits that lead to the
   assert.deepEqual(pods("240100m", 2.0008333, 3, "Proportional", 7), ["240.1 / 120 = 2.001", "3 pods × 2.001 = 6.003 → 7"], "3 × 2.00 would be 6");
   assert.deepEqual(pods("249600m", 2.08, 12, "Proportional", 25)[1], "12 pods × 2.08 = 24.96 → 25", "not 25 → 25");
   assert.deepEqual(pods("240", 2, 3, "Proportional", 6), ["240 / 120 = 2.00", "3 pods × 2.00 = 6"]);
+  assert.deepEqual(pods("800", 20 / 3, 3, "Proportional", 20)[1], "3 pods × 6.67 = 20", "not 3 × 6.66666667 = 20.00000001 → 20");
 });
 
 test("pods that were filled in, totals and failures are told", () => {

@@ -61,7 +61,7 @@ export function sum(m: MetricExplanation): Sum {
       out.lines.push(`more than a count can be: ${asks}`);
       break;
     default:
-      if (m.replicasBase !== undefined) out.lines.push(`${count(m.replicasBase, pods ? "pod" : "replica")} × ${ratio(decisive)} = ${product(Number(ratio(decisive)) * m.replicasBase)}`);
+      if (m.replicasBase !== undefined) out.lines.push(`${count(m.replicasBase, pods ? "pod" : "replica")} × ${ratio(decisive)} = ${product(whole(decisive * m.replicasBase) ?? Number(ratio(decisive)) * m.replicasBase)}`);
       else if (m.calculation === "AverageValuePerReplica" && m.totalUsage) {
         const total = measured({ value: m.totalUsage }).number;
         out.lines.push(`${compact(total, digits)} in all / ${compact(want.number, digits)} = ${product(total / want.number)}`);
@@ -70,13 +70,19 @@ export function sum(m: MetricExplanation): Sum {
   return out;
 }
 
+/** A product that is a count, as 3 × 20/3 is: no digits of the ratio lead to it; undefined: it is none. */
+function whole(product: number): number | undefined {
+  const n = Math.round(product);
+  return Math.abs(product - n) < 1e-9 ? n : undefined;
+}
+
 /** How many digits let a reader who computes with what is shown come to the same result, and whether the ratio is the quotient of what is shown. */
 function precision(m: MetricExplanation, usage: number, decisive: number, got: number, want: number): { digits: number; quotient: boolean } {
   const within = (r: number) => r <= 1 + (numeric(m.tolerance?.scaleUp) ?? 0) && r >= 1 - (numeric(m.tolerance?.scaleDown) ?? 0);
   const pods = (r: number) => Math.ceil(r * (m.replicasBase ?? 1) - 1e-9);
   const leads = (digits: number) => {
     const shown = Number(decisive.toFixed(digits - 1));
-    return within(shown) === within(decisive) && pods(shown) === pods(decisive);
+    return within(shown) === within(decisive) && (pods(shown) === pods(decisive) || whole(decisive * (m.replicasBase ?? 1)) !== undefined);
   };
   const divides = (digits: number) => (Number(got.toPrecision(digits)) / Number(want.toPrecision(digits))).toFixed(digits - 1) === usage.toFixed(digits - 1);
   const all = [3, 4, 5, 6, 7, 8, 9];
