@@ -177,7 +177,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		})
 	}
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
-		out.Notes = append(out.Notes, "recordings of others, which do not change: "+strings.Join(slices.Sorted(maps.Keys(measured.others)), ", "))
+		out.Notes = append(out.Notes, "recordings of others, which do not change: "+Some(slices.Sorted(maps.Keys(measured.others))))
 	}
 	var twice []string
 	for _, of := range all {

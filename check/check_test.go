@@ -457,6 +457,16 @@ func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
 	if r := of(t, got, "history"); !strings.Contains(r.Why, "there is no recording of it") || got.Specs[0].History != nil {
 		t.Errorf("%+v", r)
 	}
+	if got = run(t, scaler("web", 5), scaler("web", 6), "", recorded(t, other("web.-shadow"))); got.Specs[0].History == nil {
+		t.Error("the recording of its shadow is not used")
+	}
+	var many []*recording.Scenario
+	for i := range maxProblems + 11 {
+		many = append(many, other(fmt.Sprintf("api-%02d", i)))
+	}
+	if got = run(t, scaler("web", 5), scaler("web", 6), "", recorded(t, many...)); !strings.HasSuffix(strings.Join(got.Notes, "\n"), " and 11 more") {
+		t.Errorf("notes: %q", got.Notes)
+	}
 	if got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(stored, 6), "", recorded(t, other("api"))); got.Specs[0].History == nil || got.Specs[0].History.Other != "shop/api" {
 		t.Errorf("%+v", got.Specs[0])
 	}

@@ -77,7 +77,8 @@ type Object struct {
 	// Revision changes with the object's settings; the loop reconciles at once after a
 	// change. Nil: only the UID and Shadow count.
 	Revision Revision
-	// Warning is a problem of the object that does not keep it from being scaled.
+	// Warning is a problem of the object, which an event tells once; a Hold says whether it keeps it from
+	// being scaled.
 	Warning string
 	// Hold is why the object must not be scaled; nil: it is scaled.
 	Hold *Hold

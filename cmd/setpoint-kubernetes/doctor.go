@@ -348,7 +348,7 @@ const recently = 4
 
 func (p *patient) rivals(ctx context.Context) []doctor.Finding {
 	var found []doctor.Finding
-	if p.has(agent.HPA) && !p.Shadow {
+	if p.has(agent.HPA) {
 		found = append(found, p.otherWriters()...)
 	}
 	scaled := map[string]string{}
@@ -400,7 +400,9 @@ func (p *patient) otherWriters() []doctor.Finding {
 			remedy = "switch the built-in controller off (kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller), or use --source=autoscaler or --shadow"
 		}
 		text := fmt.Sprintf("%s writes the status of HorizontalPodAutoscalers (%d), the last one %s ago", manager, w.n, time.Since(w.last).Round(time.Second))
-		if time.Since(w.last) < max(recently*p.SyncPeriod, time.Minute) {
+		if p.Shadow {
+			found = append(found, doctor.Good("%s: shadows are compared with it", text)...)
+		} else if time.Since(w.last) < max(recently*p.SyncPeriod, time.Minute) {
 			found = append(found, doctor.Bad(remedy, "%s: the agent gives way to it", text)...)
 		} else {
 			found = append(found, doctor.Notice("unless it is off: "+remedy, "%s", text)...)

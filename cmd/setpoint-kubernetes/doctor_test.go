@@ -176,3 +176,19 @@ func TestDoctorSeesWhoHoldsTheLease(t *testing.T) {
 		})
 	}
 }
+
+// A shadow is compared with whoever writes the statuses, so that is no problem, but it is told.
+func TestDoctorNamesWhoTheShadowsAreComparedWith(t *testing.T) {
+	t.Parallel()
+	at := metav1.Now()
+	for shadow, want := range map[bool]doctor.Level{true: doctor.OK, false: doctor.Problem} {
+		p := patientOf(t, apiServer(t, nil, ""), func(s *settings) { s.Shadow = shadow })
+		p.hpas = []autoscalingv2.HorizontalPodAutoscaler{{ObjectMeta: metav1.ObjectMeta{
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kube-controller-manager", Subresource: "status", Time: &at}},
+		}}}
+		found := p.rivals(t.Context())
+		if len(found) != 1 || found[0].Level != want || !strings.HasPrefix(found[0].Text, "kube-controller-manager writes the status of HorizontalPodAutoscalers (1)") {
+			t.Errorf("shadow %t: %+v", shadow, found)
+		}
+	}
+}

@@ -141,6 +141,26 @@ func TestExplainReadsTheCluster(t *testing.T) {
 	}
 }
 
+// An API server that took an HPA with minReplicas 0 has scaling to zero on, so that no flag has to say so.
+func TestExplainOfAnHPAThatMayBeAtZero(t *testing.T) {
+	t.Parallel()
+	shop := liveShop()
+	const queue = `"minReplicas": 0, "maxReplicas": 10, "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "1"}}}]}}`
+	for path, answer := range shop {
+		if strings.HasSuffix(path, "horizontalpodautoscalers/web") {
+			before, _, _ := strings.Cut(answer, `"minReplicas"`)
+			shop[path] = before + queue
+		}
+	}
+	kubeconfig, _ := serveLive(t, shop)
+	if _, got := explainLive(t, kubeconfig, "--live", "hpa/web"); got.Code != 0 {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
+	if _, got := explainLive(t, kubeconfig, "--live", "hpa/web", "--scale-to-zero=false"); got.Code == 0 || !strings.Contains(got.Stderr, "minReplicas") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
+}
+
 // Failed reads are explained as the controller would word them.
 func TestExplainOfAClusterInTrouble(t *testing.T) {
 	t.Parallel()

@@ -55,10 +55,14 @@ func (l *liveCluster) read(ctx context.Context, kind liveKind, namespace, name s
 	return own, l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
 }
 
-// optionsOf are the autoscaler's own options, nil: none.
+// optionsOf are the autoscaler's own options, nil: none. An API server that has taken an HPA with minReplicas 0 has
+// HPAScaleToZero on.
 func optionsOf(stored client.Object) *setpointv1.RecommendOptions {
 	if own, ok := stored.(*autoscalingcrd.Autoscaler); ok {
 		return own.Spec.Options.ToProto()
+	}
+	if hpa, ok := stored.(*autoscalingv2.HorizontalPodAutoscaler); ok && hpa.Spec.MinReplicas != nil && *hpa.Spec.MinReplicas == 0 {
+		return &setpointv1.RecommendOptions{ScaleToZero: new(true)}
 	}
 	return nil
 }

@@ -398,6 +398,7 @@ func TestAnObjectThatCantBeRead(t *testing.T) {
 		time.Sleep(3 * period)
 		want(t, "replicas", w.count("shop/web"), 5)
 		warnings := 0
+		want(t, "events of what stops it", strings.Count(strings.Join(w.events(), "\n"), `Warning InvalidObject annotation autoscaling.setpoint.dev/shadow: "yes, please" is neither`), 1)
 		for _, e := range w.events() {
 			if strings.HasPrefix(e, "Warning InvalidObject annotation autoscaling.setpoint.dev/sync-period") {
 				warnings++

@@ -129,8 +129,8 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 		Key: key, UID: string(o.autoscaler.UID), Target: o.target(), New: o.isNew(),
 		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Fleet: o.fleet, Revision: o, Hold: hold, Native: s,
 	}
-	if o.warning != nil {
-		read.Warning = o.warning.Error()
+	if warning := both(o.warning, o.problem); warning != nil {
+		read.Warning = warning.Error()
 	}
 	if !o.shadow { // the status of a shadow is the other controller's
 		read.LastChange = &time.Time{}

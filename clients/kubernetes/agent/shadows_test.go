@@ -162,6 +162,13 @@ func TestTheOpinionOfAStatus(t *testing.T) {
 		_, side := sideInCharge(&autoscalingv2.HorizontalPodAutoscaler{Status: *decided}, &kubernetes.Snapshot{Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: now}}}, o)
 		return side.NoOpinion
 	}
+	native := &autoscalingv2.HorizontalPodAutoscaler{Status: *status("True ReadyForNewScale", "True ValidMetricFound")}
+	native.ManagedFields = append(wroteStatus(nil, BuiltInManager), statusEntry(fieldManager, time.Now().Add(time.Hour)))
+	against, _ := sideInCharge(native, &kubernetes.Snapshot{}, o)
+	want(t, "against an agent", against, "the agent that scales it")
+	native.ManagedFields = []metav1.ManagedFieldsEntry{statusEntry(fieldManager, time.Now().Add(-time.Hour)), statusEntry(BuiltInManager, time.Now())}
+	against, _ = sideInCharge(native, &kubernetes.Snapshot{}, o)
+	want(t, "against the controller that took over from it", against, "the built-in controller")
 	want(t, "a status from before others changed the count", count(40, 40, 4), "it has not decided on the present count yet")
 	want(t, "a scale that the workload has", count(4, 6, 6), "")
 	want(t, "a scale that was just read", count(4, 6, 4), "")
