@@ -76,6 +76,15 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.flag, got.Code, got.Stderr)
 		}
 	}
+	// So is that it does nothing while somebody has switched the target off.
+	off := clitest.File(t, "off.json", `{"target": "clusters/demo/namespaces/shop/targets/off", "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "off"}, "maxReplicas": 9,
+		"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]}, "scale": {"specReplicas": 0, "selector": "app=off"}}`)
+	if got := run(t, "", "recommend", "-f", off, "--server", address); got.Code != 0 {
+		t.Errorf("recommend: %d %s %s", got.Code, got.Stdout, got.Stderr)
+	}
+	if got := run(t, "", "override", "create", shop+"/targets/off", "--pin=3", "--for=1h", "--reason=x", "--server", address); got.Code != 0 || !strings.HasPrefix(got.Stderr, "warning: the target is at 0 replicas") {
+		t.Errorf("an override of what is switched off: %d %s", got.Code, got.Stderr)
+	}
 	// Which targets of a place are limited it does not look for: it says that they may be.
 	for place, want := range map[string]bool{demoTarget: false, shop: true, "clusters/demo": true} {
 		got := run(t, "", "override", "create", place, "--pin=3", "--for=1h", "--reason=x", "--server", address)

@@ -496,7 +496,7 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 			}
 			return "the target is not known yet: the override acts once there is a decision on " + name
 		}
-		if said := limits(override, spec); said != "" {
+		if said := cmp.Or(switchedOff(known.GetTarget()), limits(override, spec)); said != "" {
 			return said
 		}
 		return silent(known.GetTarget(), time.Now())
@@ -522,6 +522,16 @@ func bounded(name string, o *setpointv1.Override) string {
 		return ""
 	}
 	return ", for each target within its minReplicas and maxReplicas"
+}
+
+// switchedOff says that somebody set the target's count to 0: no override starts it.
+func switchedOff(t *setpointv1.Target) string {
+	for _, c := range t.GetStatus().GetConditions() {
+		if c.GetReason() == "ScalingDisabled" {
+			return "the target is at 0 replicas, and scaling is disabled there: the override acts once somebody has set its count to 1 or more"
+		}
+	}
+	return ""
 }
 
 // silent says that no decision was made on a target for some time: an override acts on decisions only.
