@@ -162,6 +162,12 @@ func UnknownTarget(target string) error {
 		"no history for "+target+": it was never requested, was deleted, or has expired", "target", target)
 }
 
+// OtherIncarnation is NOT_FOUND for a target whose history is that of another one of its name.
+func OtherIncarnation(target string) error {
+	return New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_TARGET_NOT_FOUND,
+		"the history of "+target+" is that of another targetUid, and is kept: the one given was never requested, was deleted, or has expired", "target", target)
+}
+
 // IsFleet is FAILED_PRECONDITION for what is asked of a fleet's own name.
 func IsFleet(target string) error {
 	return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_IS_FLEET,

@@ -16,6 +16,7 @@ import (
 func OfStored(ctx context.Context, target string, err error) error {
 	var undecided *stored.UndecidedError
 	var other *stored.OtherCountError
+	var bounds *stored.BoundsError
 	var large *stored.TooLargeError
 	var unreadable *stored.UnreadableError
 	switch {
@@ -42,8 +43,8 @@ func OfStored(ctx context.Context, target string, err error) error {
 				"or set assumeApplied in the stored spec", "target", target)
 	case errors.Is(err, stored.ErrSelectorTerms):
 		return OverBudget(conversion.SelectorTerms)
-	case errors.Is(err, stored.ErrBounds):
-		return InvalidField("minReplicas", "Invalid value: "+err.Error())
+	case errors.As(err, &bounds):
+		return InvalidField(bounds.Field, "Invalid value: "+err.Error())
 	case errors.As(err, &undecided):
 		return New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_NOT_COMPUTED,
 			Clip(target+": "+undecided.Error()), "target", target, "condition", undecided.Reason)

@@ -54,7 +54,7 @@ func (t *Targets) mayDelete(ctx context.Context, req *setpointv1.DeleteTargetReq
 		case !known.IsOfCluster(owner.Cluster):
 			return apierror.OtherCluster(target)
 		case !known.IsOf(owner.Incarnation):
-			return apierror.UnknownTarget(target)
+			return apierror.OtherIncarnation(target)
 		}
 	}
 	return nil

@@ -2,6 +2,7 @@ package decision_test
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -76,8 +77,8 @@ func TestDeleteSparesANamesake(t *testing.T) {
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.With(servertest.Queue(servertest.Web, 3, 50), incarnation("a")))
 	_, err := s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web, TargetUid: "b"})
-	if status.Code(err) != codes.NotFound {
-		t.Errorf("deleted as another one: %v, want NOT_FOUND", err)
+	if status.Code(err) != codes.NotFound || !strings.Contains(err.Error(), "another targetUid, and is kept") {
+		t.Errorf("deleted as another one: %v, want NOT_FOUND of it alone", err)
 	}
 	s.Ask(t, http.MethodDelete, "/v1/"+servertest.Web+"?targetUid=b", nil).Expect(t, http.StatusNotFound)
 	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusOK)

@@ -1,7 +1,6 @@
 package stored
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -157,6 +156,10 @@ func limited(r *setpointv1.Recommendation, bounded int32) *setpointv1.Horizontal
 // within returns the bounds of a spec, narrowed by the poller's own, which must leave a count, and
 // by the operator's caps of the poller, which win.
 func (p Poll) within(least, most int32) (narrowLeast, narrowMost int32, err error) {
+	blamed := "minReplicas"
+	if p.Max != nil && *p.Max < max(least, 1) {
+		blamed = "maxReplicas"
+	}
 	if p.Min != nil {
 		least = max(least, *p.Min)
 	}
@@ -164,7 +167,7 @@ func (p Poll) within(least, most int32) (narrowLeast, narrowMost int32, err erro
 		most = min(most, *p.Max)
 	}
 	if least > most || most == 0 {
-		return 0, 0, fmt.Errorf("%w: at least %d, at most %d", ErrBounds, least, most)
+		return 0, 0, &BoundsError{blamed, least, most}
 	}
 	if p.CapMax != nil {
 		most = min(most, *p.CapMax)

@@ -23,9 +23,19 @@ var (
 	// ErrSelectorTerms means that comparing the series with selectors takes more than the
 	// stored bytes allow.
 	ErrSelectorTerms = errors.New("too many series without a selector")
-	// ErrBounds means that the caller's bounds and the spec's exclude every count.
-	ErrBounds = errors.New("no count is within both bounds")
 )
+
+// BoundsError means that the caller's bounds and the spec's exclude every count.
+type BoundsError struct {
+	// Field is the bound of the caller that does.
+	Field       string
+	Least, Most int32
+}
+
+// Error implements error.
+func (e *BoundsError) Error() string {
+	return fmt.Sprintf("no count is within both bounds: at least %d, at most %d", e.Least, e.Most)
+}
 
 // TooLargeError means that a record would be too large.
 type TooLargeError struct {

@@ -532,6 +532,12 @@ func TestStoredTargetsOverREST(t *testing.T) {
 	if got := do(http.MethodGet, path+"/recommendation?maxReplicas=3", "", http.StatusOK); got["desiredReplicas"] != 3.0 {
 		t.Errorf("recommended %v", got)
 	}
+	for bounds, blamed := range map[string]string{"maxReplicas=0": "maxReplicas", "minReplicas=11": "minReplicas", "minReplicas=3&maxReplicas=2": "minReplicas"} {
+		got := do(http.MethodGet, path+"/recommendation?"+bounds, "", http.StatusBadRequest)
+		if field := servertest.At(got, "details", 0, "fieldViolations", 0, "field"); field != blamed {
+			t.Errorf("%s: blamed is %v, want %s", bounds, field, blamed)
+		}
+	}
 	if got := do(http.MethodGet, "/v1/clusters/-/namespaces/-/targetSpecs", "", http.StatusOK); len(got["targetSpecs"].([]any)) != 1 {
 		t.Errorf("listed %v", got)
 	}
