@@ -138,9 +138,6 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	if err := s.newHub(fed); err != nil {
 		return nil, err
 	}
-	if s.hub != nil {
-		fed = s.hub.Feed()
-	}
 	s.recorder = decisionlog.New(log, fed, s.log, options.LoggedRepeats)
 	t.Decisions = s.recorder
 	t.Recordings = recordings.New(options.Recordings, engine, func(chunks store.Log) *decisionlog.Log { return decisionlog.New(chunks, nil, s.log, 0) })

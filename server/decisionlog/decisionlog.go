@@ -45,7 +45,8 @@ type Log struct {
 	stopped chan struct{}
 	repeats repeatsRoom
 	pending pendingBases
-	unfed   time.Time // when the last failure of the feed was logged; used by the writer only
+	gap     *store.FeedEntry // stands in the feed for what could not be written; used by the writer only
+	unfed   time.Time        // when the last failure of the feed was logged; used by the writer only
 	failed  atomic.Int64
 
 	mu      sync.Mutex
@@ -250,7 +251,15 @@ func (l *Log) writeFeed(entries []store.FeedEntry) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
 	defer cancel()
-	if err := l.feed.AppendFeed(ctx, entries); err != nil && time.Since(l.unfed) >= unfedPause {
+	if l.gap != nil {
+		entries = slices.Insert(entries, 0, *l.gap)
+	}
+	err := l.feed.AppendFeed(ctx, entries)
+	l.gap = nil
+	if err != nil {
+		l.gap = &store.FeedEntry{Key: entries[0].Key, Value: []byte{gapFormat}}
+	}
+	if err != nil && time.Since(l.unfed) >= unfedPause {
 		l.unfed = time.Now()
 		l.log.Warn("decisions not in the feed; watchers miss them", zap.Int("decisions", len(entries)), zap.Error(err))
 	}

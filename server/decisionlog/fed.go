@@ -7,6 +7,7 @@ import (
 // A value of the feed is a format byte, a byte of flags, and an entry of the log.
 const (
 	fedFormat  = 1
+	gapFormat  = 2 // an entry in place of what could not be written: watchers missed something
 	fedChanges = 1 // flag: the decision changes the count
 )
 

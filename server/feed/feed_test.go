@@ -88,8 +88,8 @@ type fixture struct {
 
 func newFixture(t *testing.T, options feed.Options) *fixture {
 	f := &fixture{t: t, source: &source{}}
+	f.log = decisionlog.New(nil, f.source, nopLogger(), 1000)
 	f.hub = feed.New(f.source, options)
-	f.log = decisionlog.New(nil, f.hub.Feed(), nopLogger(), 1000)
 	return f
 }
 
@@ -398,6 +398,7 @@ func TestStoresThatAreAwayAndThatForget(t *testing.T) {
 		f.source.change(func() { f.source.full = nil })
 		f.decide("a", 9, 10)
 		f.want(again, "a 9, some missed", "a 10")
+		f.want(f.watch(feed.Filter{}, at), "a 7, some missed", "a 9", "a 10")
 	})
 }
 

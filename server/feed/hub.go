@@ -107,26 +107,6 @@ func New(source store.Feed, options Options) *Hub {
 	}
 }
 
-// Feed returns the source for those who append to it: what could not be appended, as far as anybody knows, is reported as
-// missed to the watchers on this instance.
-func (h *Hub) Feed() store.Feed { return appended{h.source, h} }
-
-type appended struct {
-	store.Feed
-	hub *Hub
-}
-
-// AppendFeed implements store.Feed.
-func (a appended) AppendFeed(ctx context.Context, entries []store.FeedEntry) error {
-	err := a.Feed.AppendFeed(ctx, entries)
-	if err != nil {
-		a.hub.mu.Lock()
-		a.hub.index.each(func(w *Watcher) { w.lost(0, true) })
-		a.hub.mu.Unlock()
-	}
-	return err
-}
-
 // Close stops the reader. Watchers get nothing new afterwards.
 func (h *Hub) Close() {
 	h.mu.Lock()
@@ -330,6 +310,8 @@ func (h *Hub) take(after []store.FeedPosition, pages []store.FeedPage, failed st
 			after[part] = read.Position
 			if it := newItem(part, read); it != nil {
 				items = append(items, it)
+			} else {
+				uncounted = true
 			}
 		}
 		more = more || len(page.Items) > 0 && after[part].Before(page.Newest)
@@ -437,8 +419,8 @@ func (it *item) encoded() []byte {
 	return it.response
 }
 
-// newItem returns the item of an entry, nil for an invalid decision or an unknown
-// format.
+// newItem returns the item of an entry, nil for one without a decision that can be read: of an unknown format, or
+// in place of what could not be written.
 func newItem(part int, read store.FeedItem) *item {
 	fed, ok := decisionlog.ReadFed(read.Value)
 	if !ok {

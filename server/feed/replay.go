@@ -108,6 +108,8 @@ func (r *replay) take(part int, page store.FeedPage) {
 		r.after[part] = read.Position
 		if it := newItem(part, read); it != nil {
 			r.read[part] = append(r.read[part], it)
+		} else {
+			r.watcher.lost(0, true)
 		}
 	}
 	r.ended[part] = len(page.Items) == 0 || r.after[part] == page.Newest || !r.after[part].Before(r.until[part])
