@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 // Text returns text that is safe in a line for people: characters that move the cursor, end
@@ -29,6 +30,19 @@ func Lines(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// JSON returns the same JSON with escapes for what Text replaces in texts.
+func JSON(doc []byte) []byte {
+	out := make([]byte, 0, len(doc))
+	for _, r := range string(doc) { // JSON has the control characters of ASCII only between texts
+		if r >= 0x7f && r <= 0xffff && !unicode.IsPrint(r) {
+			out = fmt.Appendf(out, `\u%04x`, r)
+		} else {
+			out = utf8.AppendRune(out, r)
+		}
+	}
+	return out
 }
 
 // Age is how long ago something was, in a table: 40s, 3m, 5h, 9d.

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -73,8 +74,9 @@ func WriteMessage(w io.Writer, form string, msg proto.Message) error {
 	return WriteJSON(w, form, out)
 }
 
-// WriteJSON writes indented JSON, or as YAML.
+// WriteJSON writes indented JSON, or as YAML, which takes no control characters.
 func WriteJSON(w io.Writer, form string, out []byte) error {
+	out = printable.JSON(out)
 	if form == AsYAML {
 		out, err := yaml.JSONToYAML(out)
 		if err != nil {
