@@ -30,7 +30,8 @@ const (
 type RecommendRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target, clusters/{cluster}/namespaces/{namespace}/targets/{target}; each
-	// segment 1 to 253 characters of [A-Za-z0-9._-], not ".", ".." or "-". Required.
+	// segment 1 to 253 characters of [A-Za-z0-9._-], not ".", ".." or "-". Required; over REST it is in the path,
+	// and a body may only repeat it.
 	Target string `protobuf:"bytes,1,opt,name=target,proto3" json:"target,omitempty"`
 	// The spec, an autoscaling/v2 HorizontalPodAutoscalerSpec. Required.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`

@@ -48,7 +48,8 @@ type RecommendationServiceClient interface {
 	//  4. Set request_id and retry with the same one, so that nothing counts twice.
 	Recommend(ctx context.Context, in *RecommendRequest, opts ...grpc.CallOption) (*RecommendResponse, error)
 	// Recommends for many targets, of any clusters. The results are in the order of the
-	// requests; an invalid request fails alone, with its own status.
+	// requests; an invalid request fails alone, with its own status. Over REST a body that is no JSON of the
+	// message, such as one with an unknown field, fails as a whole.
 	BatchRecommend(ctx context.Context, in *BatchRecommendRequest, opts ...grpc.CallOption) (*BatchRecommendResponse, error)
 	// Recommends over one stream: many requests in flight, with responses as they finish,
 	// matched by id. A failed request gets a response with its status; the stream
@@ -56,7 +57,7 @@ type RecommendationServiceClient interface {
 	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRecommendRequest, StreamRecommendResponse], error)
 	// Reports whether a recommended change was applied or failed, and returns the updated
-	// status. Repeated reports are harmless.
+	// status. Repeated reports are harmless; of different ones the first counts, and later ones change nothing.
 	ReportScale(ctx context.Context, in *ReportScaleRequest, opts ...grpc.CallOption) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
@@ -162,7 +163,8 @@ type RecommendationServiceServer interface {
 	//  4. Set request_id and retry with the same one, so that nothing counts twice.
 	Recommend(context.Context, *RecommendRequest) (*RecommendResponse, error)
 	// Recommends for many targets, of any clusters. The results are in the order of the
-	// requests; an invalid request fails alone, with its own status.
+	// requests; an invalid request fails alone, with its own status. Over REST a body that is no JSON of the
+	// message, such as one with an unknown field, fails as a whole.
 	BatchRecommend(context.Context, *BatchRecommendRequest) (*BatchRecommendResponse, error)
 	// Recommends over one stream: many requests in flight, with responses as they finish,
 	// matched by id. A failed request gets a response with its status; the stream
@@ -170,7 +172,7 @@ type RecommendationServiceServer interface {
 	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(grpc.BidiStreamingServer[StreamRecommendRequest, StreamRecommendResponse]) error
 	// Reports whether a recommended change was applied or failed, and returns the updated
-	// status. Repeated reports are harmless.
+	// status. Repeated reports are harmless; of different ones the first counts, and later ones change nothing.
 	ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
