@@ -248,7 +248,7 @@ func ShuttingDown() error {
 
 // Undecodable is the error for bytes that are not a message.
 func Undecodable() error {
-	return Invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type"}})
+	return Invalid([]validation.Violation{{Description: "the message is not a valid protobuf encoding of its type, or it is compressed: send it without compression"}})
 }
 
 // CodeOf is the code that gRPC sends for an error.
