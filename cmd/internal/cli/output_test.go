@@ -6,9 +6,10 @@ import (
 	"testing"
 	"unicode"
 
+	"sigs.k8s.io/yaml"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"sigs.k8s.io/yaml"
 )
 
 // Tenants name metrics: what they write fails no output, and moves no cursor.
