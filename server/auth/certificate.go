@@ -41,7 +41,7 @@ func (c *certificates) authenticate(state *tls.ConnectionState, now time.Time) (
 	}
 	name := c.name(state.VerifiedChains[0][0])
 	if name == "" {
-		return nil, refuse(ReasonUnnamed, "the client certificate names no identity: it needs a URI or DNS name among its subject alternative names, or a common name", nil)
+		return nil, refuse(ReasonUnnamed, "the client certificate names no identity: it needs a URI or DNS name among its subject alternative names, or a common name; a name has at most 1024 bytes of printable UTF-8", nil)
 	}
 	return &Identity{Name: name, Method: MethodCertificate, Expires: until}, nil
 }
