@@ -38,21 +38,29 @@ func LastStoreError(err error) error {
 	return err
 }
 
-// StoreAway says for anybody why the store can't be used: what kind of error err is, but no address, name
-// or text that somebody chose.
+// StoreAway says for callers whether the store can't be reached, or what it lacks: no more of how it is run.
 func StoreAway(err error) string {
-	cause, answers := storeCause(LastStoreError(err))
-	switch {
-	case answers:
+	if cause, _, answers := storeCause(LastStoreError(err)); answers {
 		return "the history store can't be used: " + cause
-	case cause != "":
-		return "the history store can't be reached: " + cause
 	}
 	return "the history store can't be reached"
 }
 
-// storeCause is the cause, "" if nothing is known of it, and whether the store has answered.
-func storeCause(err error) (cause string, answers bool) {
+// StoreAwayBecause says for whoever asks for readiness why the store can't be used: what kind of error err is, but no
+// address, name or text that somebody chose.
+func StoreAwayBecause(err error) string {
+	cause, word, answers := storeCause(LastStoreError(err))
+	switch {
+	case word != "":
+		return StoreAway(err) + " (" + word + ")"
+	case cause != "" && !answers:
+		return StoreAway(err) + ": " + cause
+	}
+	return StoreAway(err)
+}
+
+// storeCause is the cause, "" if nothing is known of it, Redis' word for it, and whether the store has answered.
+func storeCause(err error) (cause, word string, answers bool) {
 	var reply interface {
 		error
 		RedisError()
@@ -65,34 +73,34 @@ func storeCause(err error) (cause string, answers bool) {
 	var slow net.Error
 	switch {
 	case errors.As(err, &reply):
-		word, _, _ := strings.Cut(reply.Error(), " ")
-		if what, known := replyWords[word]; known {
-			return what + " (" + word + ")", true
+		first, _, _ := strings.Cut(reply.Error(), " ")
+		if what, known := replyWords[first]; known {
+			return what, first, true
 		}
-		return "it answers with an error", true
+		return "it answers with an error", "", true
 	case errors.As(err, &authority):
-		return "its certificate is signed by an unknown authority", false
+		return "its certificate is signed by an unknown authority", "", false
 	case errors.As(err, &name):
-		return "its certificate is for another name", false
+		return "its certificate is for another name", "", false
 	case errors.As(err, &invalid):
-		return "its certificate is not valid", false
+		return "its certificate is not valid", "", false
 	case err != nil && strings.Contains(err.Error(), "tls: "):
-		return "no TLS connection", false
+		return "no TLS connection", "", false
 	case errors.As(err, &lookup):
-		return "its name is unknown", false
+		return "its name is unknown", "", false
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
-		return "it does not answer in time", false
+		return "it does not answer in time", "", false
 	case errors.As(err, &number):
-		return number.Error(), false
+		return number.Error(), "", false
 	case errors.Is(err, io.EOF):
-		return "it closes connections", false
+		return "it closes connections", "", false
 	}
-	return "", false
+	return "", "", false
 }
 
 // replyWords are the first words of Redis' errors for which an operator has to act, and what they mean.
 var replyWords = map[string]string{
-	"LOADING": "it is starting", "BUSY": "it runs another script", "READONLY": "it is read-only",
+	"LOADING": "it is starting", "BUSY": "it is busy", "READONLY": "it is read-only",
 	"MASTERDOWN": "its master is down", "CLUSTERDOWN": "its cluster is down", "NOREPLICAS": "it has too few replicas",
 	"OOM": "it is full", "MISCONF": "it can't write to its disk", "NOAUTH": "it wants a password",
 	"WRONGPASS": "it refuses the password", "NOPERM": "its user lacks rights", "DENIED": "it is in protected mode",

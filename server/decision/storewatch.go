@@ -137,7 +137,7 @@ func (w *storeWatch) set(err error) bool {
 // away: a load balancer that took all instances out would keep everybody from the answers that
 // they can give. An instance that knows no target has none to give.
 func (w *storeWatch) readiness(err error) readiness {
-	why := apierror.StoreAway(err)
+	why := apierror.StoreAwayBecause(err)
 	switch t := w.targets; {
 	case t.clock.wrong.Load():
 		return readiness{false, "this instance's clock differs from the history store's"}

@@ -236,8 +236,12 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		{errors.New("redis.internal is odd"), "the history store can't be reached"},
 		{nil, "the history store can't be reached"},
 	} {
-		if got := apierror.StoreAway(tt.err); got != tt.want {
+		if got := apierror.StoreAwayBecause(tt.err); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
+		}
+		if got, _, _ := strings.Cut(apierror.StoreAwayBecause(tt.err), " ("); strings.Contains(got, "can't be used") && got != apierror.StoreAway(tt.err) ||
+			!strings.Contains(got, "can't be used") && apierror.StoreAway(tt.err) != "the history store can't be reached" {
+			t.Errorf("%v: callers are told %q", tt.err, apierror.StoreAway(tt.err))
 		}
 	}
 }

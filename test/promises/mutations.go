@@ -309,7 +309,7 @@ var Mutations = []Mutation{
 	{"responses of REST that an HTTP/2 caller", "TestTheEndOfAShortAnswerIsNotWaitedForLong", "server/admission/connections.go",
 		"case <-unread.C:\n\t\t_ = conn.Close()", "case <-unread.C:"},
 	{"whoever asks for readiness", "TestReadinessNamesNoMachine", "server/apierror/storecause.go",
-		"return \"it answers with an error\", true", "return err.Error(), true"},
+		"return \"it answers with an error\", \"\", true", "return err.Error(), \"\", true"},
 	{"specs and observations take no more", "TestABoundOfBytesHoldsForSmallSteps", "store/change.go",
 		"(more.Keys > 0 || more.Bytes > 0)", "(more.Keys > 0 || more.Bytes > 1024)"},
 	{"a simulation takes no more time", "TestASimulationThatTakesTooLongEnds", "server/simulations/simulations.go",
