@@ -400,11 +400,12 @@ func (p *patient) otherWriters() []doctor.Finding {
 			remedy = "switch the built-in controller off (kube-controller-manager --controllers=*,-horizontal-pod-autoscaler-controller), or use --source=autoscaler or --shadow"
 		}
 		text := fmt.Sprintf("%s writes the status of HorizontalPodAutoscalers (%d), the last one %s ago", manager, w.n, time.Since(w.last).Round(time.Second))
-		if p.Shadow {
+		switch {
+		case p.Shadow:
 			found = append(found, doctor.Good("%s: shadows are compared with it", text)...)
-		} else if time.Since(w.last) < max(recently*p.SyncPeriod, time.Minute) {
+		case time.Since(w.last) < max(recently*p.SyncPeriod, time.Minute):
 			found = append(found, doctor.Bad(remedy, "%s: the agent gives way to it", text)...)
-		} else {
+		default:
 			found = append(found, doctor.Notice("unless it is off: "+remedy, "%s", text)...)
 		}
 	}
