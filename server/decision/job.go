@@ -197,7 +197,7 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if j.Poll.Spec != "" { // who stored the spec may have been stopped before it wrote them into the record
 		known.Shadows, _ = shadows.WithSpecs(known.Shadows, j.Poll.Shadows)
 	}
-	restarted := j.RestartAfterPause && known.RestartAfterPause(j.Now, j.Input)
+	restarted := j.RestartAfterPause && known.RestartAfterPause(&known.History, j.Now, j.Input)
 	basis := known
 	var beside *shadows.Set
 	if len(known.Shadows) > 0 {

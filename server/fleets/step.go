@@ -206,7 +206,7 @@ func (c *call) tell(s *spec) error {
 // decide decides for the fleet, with its stages and the overrides in force for it.
 func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, in *recommender.Input, history *recommender.History) error {
 	if c.job.RestartAfterPause {
-		history.RestartAfterPause(now, in)
+		k.state.decisions.RestartAfterPause(history, now, in)
 	}
 	inForce, at, err := c.targets.InForce(c.key, c.job.Now, c.job.Timed)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 )
 
 // The pace of a target, for people and alerts: how often it is asked for, and when its count turned.
-// No decision depends on it.
+// No decision depends on it, but for what a pause is to callers that ask for RestartAfterPause.
 
 // maxInterval limits the interval, in milliseconds.
 const maxInterval = int64(365 * 24 * time.Hour / time.Millisecond)
@@ -88,6 +88,12 @@ func NotAskedAt(last, interval int64) int64 {
 		return last + firstPatience
 	}
 	return last + missedIntervals*interval
+}
+
+// RestartAfterPause has the windows of the target's history begin anew if it was not asked for longer than they last, and for
+// so long that it counted as not asked: windows may be shorter than its interval.
+func (r *Record) RestartAfterPause(h *recommender.History, now time.Time, in *recommender.Input) bool {
+	return now.UnixMilli() > NotAskedAt(h.Updated.UnixMilli(), r.Interval) && h.RestartAfterPause(now, in)
 }
 
 // FlappingUntil is until when a count with these turns, newest first, is flapping, in milliseconds;

@@ -162,27 +162,29 @@ func TestDryRunRecordsNothing(t *testing.T) {
 // a restart of the controller does. Otherwise the pause has emptied it.
 func TestAWindowBeginsAnewAfterAPause(t *testing.T) {
 	t.Parallel()
-	const window = 300 * time.Second
+	const usual = 300 * time.Second
 	for _, tt := range []struct {
 		name    string
+		window  time.Duration
 		pause   time.Duration
 		restart bool
 		slow    bool
 		asked   int   // how often before, each second
 		want    int32 // after the pause
 	}{
-		{"as upstream", window + time.Second, false, false, 1, 10},
-		{"restarted", window + time.Second, true, false, 1, 20},
-		{"restarted, on the slow path", window + time.Second, true, true, 1, 20},
-		{"restarted with a long history", window + time.Second, true, false, 280, 20},
-		{"a pause as long as the window", window, true, false, 1, 10},
+		{"as upstream", usual, usual + time.Second, false, false, 2, 10},
+		{"restarted", usual, usual + time.Second, true, false, 2, 20},
+		{"restarted, on the slow path", usual, usual + time.Second, true, true, 2, 20},
+		{"restarted with a long history", usual, usual + time.Second, true, false, 280, 20},
+		{"a pause as long as the window", usual, usual, true, false, 2, 10},
+		{"a window shorter than the interval", 2 * time.Second, 3 * time.Second, true, false, 2, 10},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Start(t)
 			ask := func(length int32, change ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendResponse {
 				req := servertest.Queue(servertest.Web, 20, length)
-				req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(window.Seconds()))
+				req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(tt.window.Seconds()))
 				if req.RestartAfterPause = tt.restart; tt.slow {
 					servertest.TakeSlowPath(req)
 				}
@@ -209,7 +211,7 @@ func TestAWindowBeginsAnewAfterAPause(t *testing.T) {
 			if got := ask(100).GetDesiredReplicas(); got != 20 {
 				t.Errorf("a period later: %d, want 20", got)
 			}
-			s.Clock.Advance(window - servertest.Period)
+			s.Clock.Advance(tt.window - servertest.Period)
 			if got := ask(100).GetDesiredReplicas(); got != 10 {
 				t.Errorf("a window later: %d, want 10", got)
 			}

@@ -101,7 +101,7 @@ type RecommendRequest struct {
 	// bounds limit the share, and the rest of it does not count. Absent: the target is decided alone.
 	Fleet string `protobuf:"bytes,22,opt,name=fleet,proto3" json:"fleet,omitempty"`
 	// Begin the stabilization windows anew, with the current replicas, if the last decision is longer ago than
-	// they last, as a restart of Kubernetes' controller does: the caller takes over, or was away. Absent: a pause
+	// they last and than three usual intervals, as a restart of Kubernetes' controller does: the caller takes over, or was away. Absent: a pause
 	// empties them, and nothing holds back the first step down. With fleet the same for the fleet's, where this call
 	// decides for it.
 	RestartAfterPause bool `protobuf:"varint,23,opt,name=restart_after_pause,json=restartAfterPause,proto3" json:"restart_after_pause,omitempty"`
