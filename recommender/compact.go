@@ -81,21 +81,6 @@ func (d *decider) windowsNow() time.Duration {
 	return max(up, down)
 }
 
-// RestartAfterPause forgets the recommendations if nothing was decided for longer than the windows last, as a restart of
-// upstream's controller does: the next decision begins with the current replicas. It reports whether it did.
-func (h *History) RestartAfterPause(now time.Time, in *Input) bool {
-	d := decider{in: in}
-	if !in.Options.profile().noBehavior {
-		d.behavior = in.Spec.Behavior
-	}
-	if !h.Initialized || now.Sub(h.Updated) <= d.windowsNow() {
-		return false
-	}
-	h.Initialized, h.Since, h.RecommendationsLimited = false, 0, false
-	h.Recommendations, h.Packed = nil, nil
-	return true
-}
-
 // afterThinning is below the limit, so that the next calls need not thin again.
 func afterThinning(limit int) int { return limit - limit/8 }
 

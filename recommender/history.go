@@ -69,6 +69,21 @@ type History struct {
 	Last LastDecision
 }
 
+// RestartAfterPause forgets the recommendations if nothing was decided for longer than the windows last, as a restart of
+// upstream's controller does: the next decision begins with the current replicas. It reports whether it did.
+func (h *History) RestartAfterPause(now time.Time, in *Input) bool {
+	d := decider{in: in}
+	if !in.Options.profile().noBehavior {
+		d.behavior = in.Spec.Behavior
+	}
+	if !h.Initialized || now.Sub(h.Updated) <= d.windowsNow() {
+		return false
+	}
+	h.Initialized, h.Since, h.RecommendationsLimited = false, 0, false
+	h.Recommendations, h.Packed = nil, nil
+	return true
+}
+
 // LongestWindow is the longest stabilization window that the API allows. Keep a history at
 // least that long.
 const LongestWindow = longestWindow
