@@ -21,6 +21,16 @@ func Text(text string) string {
 	}, text)
 }
 
+// Block is Text of several lines, which may have tabs.
+func Block(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\n' && r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
 // Lines returns text that is safe in several lines for people: control characters other than
 // newline, carriage return and tab are replaced.
 func Lines(text string) string {

@@ -18,6 +18,9 @@ func TestText(t *testing.T) {
 		if got := printable.Text(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
+		if got := printable.Block(text + "\n\t"); got != want+"\n\t" && text[:3] != "two" {
+			t.Errorf("%q: the block is %q", text, got)
+		}
 	}
 }
 

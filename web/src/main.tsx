@@ -1,5 +1,6 @@
 import { render } from "preact";
 import { App } from "./app";
+import { guardTexts } from "./lib/text";
 import { followLinks } from "./router";
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
@@ -11,6 +12,7 @@ import "./operations/operations.css";
 import "./playground/playground.css";
 import "./signin.css";
 
+guardTexts();
 followLinks();
 const root = document.getElementById("app")!;
 root.replaceChildren(); // the bar shown while this loads

@@ -22,6 +22,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // Exit codes.
@@ -250,7 +251,7 @@ func Failure(err error) string {
 	if err == nil || errors.Is(err, ErrQuiet) {
 		return ""
 	}
-	return "setpoint: " + strings.TrimPrefix(describe(err), "setpoint: ")
+	return "setpoint: " + printable.Block(strings.TrimPrefix(describe(err), "setpoint: "))
 }
 
 // describe prints an error for a person: of a status all violations, a line each.

@@ -74,16 +74,19 @@ func WriteMessage(w io.Writer, form string, msg proto.Message) error {
 	return WriteJSON(w, form, out)
 }
 
-// WriteJSON writes indented JSON, or as YAML, which takes no control characters.
+// WriteJSON writes indented JSON, or as YAML. Texts with characters that are not to reach a terminal, which the YAML
+// writer escapes in part, leave the JSON as it is: with its escapes it is YAML, too.
 func WriteJSON(w io.Writer, form string, out []byte) error {
 	out = printable.JSON(out)
 	if form == AsYAML {
-		out, err := yaml.JSONToYAML(out)
+		doc, err := yaml.JSONToYAML(out)
 		if err != nil {
 			return err
 		}
-		_, err = w.Write(out)
-		return err
+		if text := string(doc); printable.Block(text) == text {
+			_, err = w.Write(doc)
+			return err
+		}
 	}
 	_, err := w.Write(append(out, '\n'))
 	return err

@@ -32,7 +32,7 @@ func TestOutputEscapesWhatTerminalsTake(t *testing.T) {
 		if i := strings.IndexFunc(out.String(), func(r rune) bool { return r != '\n' && unicode.IsControl(r) }); i >= 0 {
 			t.Errorf("%s: a control character in %q", form, out.String())
 		}
-		if form == cli.AsJSON && strings.ContainsAny(out.String(), "\u202e\ufeff") {
+		if strings.ContainsAny(out.String(), "\u202e\ufeff") {
 			t.Errorf("the direction of writing changes in %q", out.String())
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
@@ -276,9 +277,9 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	if !step.Compared && c.compares() {
 		verdict += " (skipped: nothing is expected)"
 	}
-	_, err := fmt.Fprintf(w, "%s #%d %s  %s\n", step.Scenario.Name, step.Index+1, recorded.Time.UTC().Format(time.RFC3339Nano), verdict)
+	_, err := fmt.Fprintf(w, "%s #%d %s  %s\n", step.Scenario.Name, step.Index+1, recorded.Time.UTC().Format(time.RFC3339Nano), printable.Text(verdict))
 	for _, d := range step.Differences {
-		if _, e := fmt.Fprintf(w, "    DIFFERS %s\n", d); err == nil {
+		if _, e := fmt.Fprintf(w, "    DIFFERS %s\n", printable.Text(d.String())); err == nil {
 			err = e
 		}
 	}

@@ -294,7 +294,7 @@ func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 		}
 		fmt.Fprintf(w, "Decided\t%s\n", instant(r.GetEvaluationTime()))
 		for _, condition := range r.GetStatus().GetConditions() {
-			fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), condition.GetMessage())
+			fmt.Fprintf(w, "%s\t%s %s: %s\n", condition.GetType(), condition.GetStatus(), condition.GetReason(), printable.Text(condition.GetMessage()))
 		}
 	})
 }

@@ -6,7 +6,7 @@ import { yaml } from "@codemirror/lang-yaml";
 import { HighlightStyle, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, lintGutter, setDiagnostics } from "@codemirror/lint";
 import { Annotation, EditorState, type Text } from "@codemirror/state";
-import { drawSelection, EditorView, highlightActiveLine, keymap, lineNumbers } from "@codemirror/view";
+import { drawSelection, EditorView, highlightActiveLine, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
 import { tags } from "@lezer/highlight";
 import { useEffect, useRef } from "preact/hooks";
 import messages from "schema:autoscaling";
@@ -118,6 +118,7 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
         doc: latest.current.value,
         extensions: [
           lineNumbers(),
+          highlightSpecialChars(),
           EditorView.lineWrapping,
           history(),
           drawSelection(),

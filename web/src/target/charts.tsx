@@ -10,7 +10,7 @@ import { changes, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
-import { plainText } from "../lib/text";
+import { plainText, shown } from "../lib/text";
 import { color } from "../theme";
 
 /** Instants, s of Unix time. What is shown may end before now. */
@@ -176,6 +176,7 @@ const labels = new WeakMap<uPlot, [from: number, to: number, y: number][]>();
 
 /** A label, unless it would overlap another one; it can be read on lines, too. */
 function text(u: uPlot, label: string, x: number, y: number, tone: string, align: CanvasTextAlign = "left"): void {
+  label = shown(label);
   const g = u.ctx;
   const px = uPlot.pxRatio;
   g.font = `${11 * px}px system-ui, sans-serif`;

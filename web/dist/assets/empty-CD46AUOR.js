@@ -1,4 +1,4 @@
-import{a}from"./chunk-XO3WUCKN.js";import{a as t}from"./chunk-U3UT5CDR.js";import{j as e}from"./chunk-WK3FLHLA.js";var o=`{
+import{a}from"./chunk-5NW5UJZI.js";import{a as t}from"./chunk-PFCBFSJJ.js";import{k as e}from"./chunk-256LJKVK.js";var o=`{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
       "type": "External", "external": {
         "metric": {"name": "requests_per_second"},

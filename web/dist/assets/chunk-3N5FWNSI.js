@@ -1,1 +1,0 @@
-import{j as o}from"./chunk-WK3FLHLA.js";function p(e){let{mark:i,label:l,tone:t,help:n}=e.look;return o("span",{class:`chip ${t}`,title:n,children:[o("i",{"aria-hidden":"true",children:i}),l]})}export{p as a};

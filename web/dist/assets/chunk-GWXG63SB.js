@@ -1,0 +1,1 @@
+import{k as o}from"./chunk-256LJKVK.js";function p(e){let{mark:i,label:l,tone:t,help:n}=e.look;return o("span",{class:`chip ${t}`,title:n,children:[o("i",{"aria-hidden":"true",children:i}),l]})}export{p as a};
