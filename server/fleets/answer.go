@@ -24,7 +24,7 @@ type overridden struct {
 
 // Reasons of a member's conditions that are the fleet's.
 const (
-	// FleetUndecided: the fleet has not decided yet, or can't tell the member a share.
+	// FleetUndecided: the fleet has not decided yet.
 	FleetUndecided = "FleetUndecided"
 	// FleetUnplaced: replicas of the fleet find no member.
 	FleetUnplaced = "FleetUnplaced"
@@ -155,20 +155,23 @@ func shareText(a *fleet.Answer) string {
 	return text
 }
 
-// conditions are the controller's three, AbleToScale first.
+// conditions are the controller's, AbleToScale first. As from the controller, there is no ScalingActive after a decision that
+// looked at no metric, because the fleet was out of its bounds.
 func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.LimitReason, text string) []recommender.Condition {
 	began := time.Unix(0, next.fleet.Began).UTC()
-	able := recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}
-	active := recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began}
+	told := []recommender.Condition{{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, LastTransitionTime: began}}
 	of := next.decisions.Status.Conditions
-	if i := slices.IndexFunc(of, isActive); i >= 0 {
-		active = of[i]
+	switch i := slices.IndexFunc(of, isActive); {
+	case a.Off:
+		told = append(told, c.since(recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionFalse, Reason: recommender.ScalingDisabled, Message: "scaling is disabled since the replica count of the target is zero"}))
+	case i >= 0:
+		active := of[i]
 		if active.Status != recommender.ConditionTrue && active.Reason != recommender.ScalingDisabled {
 			active.Message = failure(of)
 		}
-	}
-	if a.Off {
-		active = c.since(recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionFalse, Reason: recommender.ScalingDisabled, Message: "scaling is disabled since the replica count of the target is zero"})
+		told = append(told, active)
+	case a.Decided.IsZero():
+		told = append(told, recommender.Condition{Type: recommender.ScalingActive, Status: recommender.ConditionUnknown, Reason: FleetUndecided, Message: "the fleet has not decided yet", LastTransitionTime: began})
 	}
 	scaling := recommender.Condition{Type: recommender.ScalingLimited, Status: recommender.ConditionFalse, Reason: string(limited), Message: text}
 	switch {
@@ -177,7 +180,7 @@ func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.Limi
 	case a.Unplaced > 0:
 		scaling.Status, scaling.Reason = recommender.ConditionTrue, FleetUnplaced
 	}
-	return []recommender.Condition{able, active, c.since(scaling)}
+	return append(told, c.since(scaling))
 }
 
 func isActive(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }

@@ -149,6 +149,24 @@ func TestTheLogOfAMemberTellsWhetherItsFleetDecides(t *testing.T) {
 	})
 }
 
+// A fleet above its maximum has decided, though it looked at no metric: no member is told that it is undecided.
+func TestAFleetAboveItsMaximumHasDecided(t *testing.T) {
+	t.Parallel()
+	engine := memory.New(memory.Options{})
+	s := start(t, func() store.Engine { return engine })
+	s.set(t, queueFleet(2, 4, west, east))
+	for i, want := range []string{"FleetUndecided", "", ""} {
+		got := s.Recommend(t, member([]string{west, east, west}[i], 4, 40))
+		if active := condition(got, "ScalingActive"); active.GetReason() != want {
+			t.Errorf("call %d: %v, want the reason %q", i+1, active, want)
+		}
+		if i > 0 && got.GetDesiredReplicas() != 2 {
+			t.Errorf("call %d: %d of the fleet's 4, want 2", i+1, got.GetDesiredReplicas())
+		}
+		s.Clock.Advance(8 * time.Second)
+	}
+}
+
 // After a pause of all members the fleet's window begins anew with the replicas that they have together.
 func TestAFleetsWindowBeginsAnewAfterAPause(t *testing.T) {
 	t.Parallel()
