@@ -32,6 +32,9 @@ type group struct {
 	// pods are the pods of each autoscaler that requested it in the moment, and their sum.
 	pods map[autoscalerKey]int
 	sum  int
+	// total is the number of the namespace's pods at the start of the moment: counting them takes a
+	// time that grows with them, and each reconcile asks.
+	total int
 	// before is the size in the previous moment: the same autoscalers request together every
 	// period, so the first need not wait for the second.
 	before gathering
@@ -47,32 +50,28 @@ func newGroups(maxAge time.Duration) *groups {
 }
 
 // listsTogether records that an autoscaler requests a reading of its pods, and reports whether to
-// read it from a list of all pods of the namespace, total in number: if two or more request it
-// and their pods are not a small part of all.
-func (c *groups) listsTogether(key string, autoscaler autoscalerKey, pods int, total func() int) bool {
+// read it from a list of all pods of the namespace, total in number: if two or more request it,
+// their pods are not a small part of all, and all are at most most (0: no bound).
+func (c *groups) listsTogether(key string, autoscaler autoscalerKey, pods, most int, total func() int) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := time.Now()
 	c.sweep(now)
-	group := c.byKey[key]
-	if group == nil {
-		group = newGroup(now)
-		c.byKey[key] = group
+	g := c.byKey[key]
+	if g == nil {
+		g = new(group)
+		c.byKey[key] = g
 	}
-	if now.Sub(group.began) >= c.maxAge {
-		group.before = group.gathered()
-		group.began, group.pods, group.sum = now, map[autoscalerKey]int{}, 0
+	if now.Sub(g.began) >= c.maxAge {
+		g.before = g.gathered()
+		g.began, g.pods, g.sum, g.total = now, map[autoscalerKey]int{}, 0, total()
 	}
-	group.sum += pods - group.pods[autoscaler]
-	group.pods[autoscaler] = pods
-	size := group.gathered()
-	size.autoscalers = max(size.autoscalers, group.before.autoscalers)
-	size.pods = max(size.pods, group.before.pods)
-	return size.autoscalers >= 2 && now.After(group.narrow) && 4*size.pods >= total()
-}
-
-func newGroup(now time.Time) *group {
-	return &group{began: now, pods: map[autoscalerKey]int{}}
+	g.sum += pods - g.pods[autoscaler]
+	g.pods[autoscaler] = pods
+	size := g.gathered()
+	size.autoscalers = max(size.autoscalers, g.before.autoscalers)
+	size.pods = max(size.pods, g.before.pods)
+	return size.autoscalers >= 2 && now.After(g.narrow) && 4*size.pods >= g.total && (most == 0 || g.total <= most)
 }
 
 // gathered returns the size of the group in the current moment.

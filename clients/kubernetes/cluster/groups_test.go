@@ -16,7 +16,7 @@ func TestGroups(t *testing.T) {
 		out := ""
 		for i := range n {
 			key := autoscalerKey{"shop", fmt.Sprint(i)}
-			if c.listsTogether("usage", key, pods, func() int { return total }) {
+			if c.listsTogether("usage", key, pods, 0, func() int { return total }) {
 				out += "a"
 			} else {
 				out += "."
@@ -44,17 +44,17 @@ func TestGroups(t *testing.T) {
 		"nobody counts twice": func(_ *testing.T, c *groups) (string, string) {
 			reconcile(c, 1, 100)
 			for range 3 {
-				c.listsTogether("usage", autoscalerKey{"shop", "0"}, pods, func() int { return 100 })
+				c.listsTogether("usage", autoscalerKey{"shop", "0"}, pods, 0, func() int { return 100 })
 			}
-			return fmt.Sprint(c.listsTogether("usage", autoscalerKey{"shop", "1"}, pods, func() int { return 100 })), "false"
+			return fmt.Sprint(c.listsTogether("usage", autoscalerKey{"shop", "1"}, pods, 0, func() int { return 100 })), "false"
 		},
 		"those that went are forgotten after a reconcile": func(_ *testing.T, c *groups) (string, string) {
 			return reconcile(c, 2, 20) + " " + reconcile(c, 1, 20) + " " + reconcile(c, 1, 20), ".a a ."
 		},
 		"the same autoscaler asking again is no group": func(t *testing.T, c *groups) (string, string) {
 			key := autoscalerKey{"shop", "web"}
-			first := c.listsTogether("usage", key, pods, func() int { return pods })
-			second := c.listsTogether("usage", key, pods, func() int { return pods })
+			first := c.listsTogether("usage", key, pods, 0, func() int { return pods })
+			second := c.listsTogether("usage", key, pods, 0, func() int { return pods })
 			return fmt.Sprint(first, second), "false false"
 		},
 		"what was of no use is not tried for ten minutes": func(_ *testing.T, c *groups) (string, string) {
@@ -64,10 +64,26 @@ func TestGroups(t *testing.T) {
 			time.Sleep(10 * time.Minute)
 			return out + " " + reconcile(c, 2, 20), ".a .. aa"
 		},
+		"pods are counted once a moment, however many ask": func(_ *testing.T, c *groups) (string, string) {
+			counted := 0
+			for i := range 50 {
+				c.listsTogether("usage", autoscalerKey{"shop", fmt.Sprint(i)}, pods, 0, func() int { counted++; return 500 })
+			}
+			return fmt.Sprint(counted), "1"
+		},
+		"too many pods for one list": func(_ *testing.T, c *groups) (string, string) {
+			out := ""
+			for _, most := range []int{19, 20, 19} {
+				for i := range 2 {
+					out += fmt.Sprint(c.listsTogether("usage", autoscalerKey{"shop", fmt.Sprint(i)}, pods, most, func() int { return 20 }), " ")
+				}
+			}
+			return out, "false false true true false false "
+		},
 		"groups that nobody belongs to are dropped": func(_ *testing.T, c *groups) (string, string) {
 			reconcile(c, 2, 20)
 			time.Sleep(2 * groupAge)
-			c.listsTogether("other", autoscalerKey{}, 1, func() int { return 1 })
+			c.listsTogether("other", autoscalerKey{}, 1, 0, func() int { return 1 })
 			return fmt.Sprint(len(c.byKey)), "1"
 		},
 	}

@@ -68,13 +68,7 @@ func (r *Reader) listsTogether(group string, by *asker, most int) bool {
 	if !ok {
 		return false
 	}
-	fits := true
-	joins := r.groups.listsTogether(group, by.key, len(by.pods), func() int {
-		total := counter.CountPods(by.key.namespace)
-		fits = most == 0 || total <= most
-		return total
-	})
-	return joins && fits
+	return r.groups.listsTogether(group, by.key, len(by.pods), most, func() int { return counter.CountPods(by.key.namespace) })
 }
 
 // narrowerMaySucceed reports whether a failure may be due to the size of the list, and not to

@@ -32,6 +32,9 @@ type discovered struct {
 	mu sync.Mutex
 	// since is when the current discovery began. Guarded by mu.
 	since time.Time
+	// resources of the kinds that the current discovery was asked for: the mapper computes them each
+	// time, and each reconcile asks. Guarded by mu.
+	resources map[schema.GroupKind][]*meta.RESTMapping
 }
 
 var _ meta.RESTMapper = (*discovered)(nil)
@@ -43,6 +46,7 @@ func newDiscovered(client discovery.DiscoveryInterface) *discovered {
 		groups:                      groups,
 		now:                         time.Now,
 		since:                       time.Now(),
+		resources:                   map[schema.GroupKind][]*meta.RESTMapping{},
 	}
 }
 
@@ -54,6 +58,7 @@ func (d *discovered) renew(age time.Duration) bool {
 		return false
 	}
 	d.since = d.now()
+	clear(d.resources)
 	d.Reset()
 	return true
 }
@@ -61,9 +66,22 @@ func (d *discovered) renew(age time.Duration) bool {
 // RESTMappings returns the resources of a kind, looking again when there are none.
 func (d *discovered) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	d.renew(discoveryAge)
+	d.mu.Lock()
+	since, mappings := d.since, d.resources[kind]
+	d.mu.Unlock()
+	if mappings != nil && len(versions) == 0 {
+		return mappings, nil
+	}
 	mappings, err := d.DeferredDiscoveryRESTMapper.RESTMappings(kind, versions...)
 	if meta.IsNoMatchError(err) && d.renew(missAge) {
 		return d.DeferredDiscoveryRESTMapper.RESTMappings(kind, versions...)
+	}
+	if err == nil && len(versions) == 0 {
+		d.mu.Lock()
+		if d.since.Equal(since) {
+			d.resources[kind] = mappings
+		}
+		d.mu.Unlock()
 	}
 	return mappings, err
 }
