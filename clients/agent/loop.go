@@ -204,7 +204,7 @@ func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Durat
 func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
 	r := &reconcile{
-		Loop: l, o: o, st: st, log: l.log.With(zap.Stringer("object", o.Key)),
+		Loop: l, o: o, st: st, log: l.log.WithLazy(zap.Stringer("object", o.Key)),
 		telling: &Telling{Object: o, Dry: l.options.Shadow, metrics: l.metrics},
 	}
 	r.telling.Outcome = r.run(ctx)

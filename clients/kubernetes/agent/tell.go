@@ -33,7 +33,7 @@ type telling struct {
 // Tell implements agent.Teller: it sends events and writes the status as the upstream
 // controller does, events first.
 func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
-	t := &telling{p, seenOf(reconcile.Object), reconcile, p.log.With(zap.Stringer("object", reconcile.Object.Key))}
+	t := &telling{p, seenOf(reconcile.Object), reconcile, p.log.WithLazy(zap.Stringer("object", reconcile.Object.Key))}
 	for _, e := range reconcile.Events {
 		message := e.GetMessage()
 		if d := reconcile.Decision; d != nil && e.GetReason() == successfulRescale { // the controller's words first

@@ -37,9 +37,10 @@ func (s managerSink) Error(err error, message string, keysAndValues ...any) {
 	s.Sink.Error(err, message, keysAndValues...)
 }
 
-// WithValues implements logr.LogSink.
+// WithValues implements logr.LogSink. The values are encoded when something is logged: the manager
+// gives each reconcile a logger of its own, and few say anything.
 func (s managerSink) WithValues(keysAndValues ...any) logr.LogSink {
-	s.Log = s.Log.With(zapFields(keysAndValues)...)
+	s.Log = s.Log.WithLazy(zapFields(keysAndValues)...)
 	return s
 }
 

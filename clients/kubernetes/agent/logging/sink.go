@@ -60,15 +60,19 @@ func zapFields(keysAndValues []any) []zap.Field {
 		if i+1 == len(keysAndValues) {
 			return append(out, zap.Any("extra", keysAndValues[i]))
 		}
+		key, ok := keysAndValues[i].(string)
+		if !ok {
+			key = fmt.Sprint(keysAndValues[i])
+		}
 		value := keysAndValues[i+1]
 		if marshaler, ok := value.(logr.Marshaler); ok {
 			value = marshaler.MarshalLog()
 		}
 		if stringer, ok := value.(fmt.Stringer); ok {
-			out = append(out, zap.Stringer(fmt.Sprint(keysAndValues[i]), stringer))
+			out = append(out, zap.Stringer(key, stringer))
 			continue
 		}
-		out = append(out, zap.Any(fmt.Sprint(keysAndValues[i]), value))
+		out = append(out, zap.Any(key, value))
 	}
 	return out
 }
