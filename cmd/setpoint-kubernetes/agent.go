@@ -19,6 +19,7 @@ func newProgram() agentcmd.Program {
 	s := defaults()
 	return agentcmd.Program{
 		Platform: "kubernetes",
+		Workers:  defaultWorkers,
 		Checked:  "the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects",
 		Short:    "Scale the workloads of a Kubernetes cluster",
 		Long: `Scale the workloads of a Kubernetes cluster as a server recommends. Choose one mode:

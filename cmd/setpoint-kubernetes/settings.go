@@ -46,6 +46,10 @@ const (
 	keepOn  = "keep-on"
 )
 
+// defaultWorkers is above the objects that a namespace usually has: they are due together and share a
+// reading, and while they wait for it, others go on.
+const defaultWorkers = 128
+
 func defaults() *settings {
 	return &settings{
 		OnRival:         giveWay,

@@ -32,6 +32,8 @@ type Program struct {
 	// Checked is what doctor checks of the platform, as the end of a sentence: "the labels".
 	// DoctorExample is the example of its help. Default: one with the flags of all agents.
 	Checked, DoctorExample string
+	// Workers is the default of the setting workers. Default: agent.DefaultWorkers.
+	Workers int
 	// Settings are the platform's own, Groups those with a title of their own.
 	Settings []config.Setting
 	Groups   config.List
@@ -112,7 +114,11 @@ type command struct {
 }
 
 // newCommand returns a run with the defaults.
-func newCommand(p Program) *command { return &command{Settings: Defaults(), program: p} }
+func newCommand(p Program) *command {
+	c := &command{Settings: Defaults(), program: p}
+	c.Workers = cmp.Or(p.Workers, c.Workers)
+	return c
+}
 
 func (c *command) list() config.List {
 	all := c.List(c.program.Settings)
