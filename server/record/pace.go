@@ -22,18 +22,29 @@ const (
 	controller = int64(15 * time.Second / time.Millisecond)
 )
 
+// afterPause is the bit of an interval, whose milliseconds are even otherwise, by which it knows that its last gap was a pause.
+const afterPause = 1
+
 // paced returns the interval after a decision that came that long after the previous one. It follows
-// the longest usual gaps: one gap at most doubles it, which an outage would else multiply, and it
-// falls by an eighth at most, because calls may come twice in a row.
+// the longest usual gaps: one gap at most doubles it, and it falls by an eighth at most, because calls
+// may come twice in a row. A gap after which the target counted as not asked for is a pause, as an outage of the service
+// makes it: a single one changes nothing, and of several in a row the second one is usual.
 func paced(interval int64, gap time.Duration) int64 {
-	took := min(gap.Milliseconds(), maxInterval)
+	took := min(gap.Milliseconds(), maxInterval) &^ afterPause
+	pause := int64(0)
+	if interval > 0 && took > max(missedIntervals*interval, controller+controller/8) {
+		pause = afterPause
+	}
 	switch {
 	case took <= 0, interval == 0 && took < leastFirst:
 		return interval
 	case interval == 0:
 		return took
+	case pause > interval&afterPause:
+		return interval | pause
 	}
-	return min(max(took, interval-interval/8), max(2*interval, controller))
+	interval &^= afterPause
+	return min(max(took, interval-interval/8), max(2*interval, controller))&^afterPause | pause
 }
 
 // pace keeps the frame's interval, direction and turns after a decision or a report on the record
