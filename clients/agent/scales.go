@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -35,6 +36,9 @@ func (r *reconcile) see(ctx context.Context, e *evaluation) (*sight, error) {
 	switch scaled := is.scaled.After(was.scaled); {
 	case !was.known:
 		r.uncounted(e, fmt.Sprintf("the scale there of %s is older than the history here, whose policies do not count it", is.scaled.UTC().Format(time.RFC3339)))
+		if is.replicas == 0 {
+			return is, r.note(ctx, e, 1) // no policy counts that either
+		}
 	case was.replicas == is.replicas, was.desired == is.replicas:
 		// The service finds its own decision applied.
 	case !scaled && !was.late:
@@ -51,25 +55,61 @@ func (r *reconcile) see(ctx context.Context, e *evaluation) (*sight, error) {
 // note makes the change from that count a scale event of the shadow, as if its policies had counted
 // the decision of the controller in charge: it asks about the former count with the present one as
 // both bounds, which the service decides without windows and metrics, and finds applied in the next
-// request.
+// request. It asks about the present count first, because after a pause windows begin anew with the
+// count of the first request.
 func (r *reconcile) note(ctx context.Context, e *evaluation, from int32) error {
 	to := e.Request.GetScale().GetSpecReplicas()
-	if to == 0 || from != 0 && e.Request.GetSpec().GetBehavior() == nil {
-		return nil // without a behavior no change counts; 0 is no maximum
+	question, counts := proto.CloneOf(e.Request), []int32{to, from}
+	switch question.Explain = false; {
+	case to == 0:
+		if !scaledToZero(e.Request.GetPreviousStatus()) {
+			return nil // somebody else switched scaling off
+		}
+		scaleToZero(question)
+		counts = counts[1:]
+	case from != 0 && question.GetSpec().GetBehavior() == nil:
+		return nil // no change counts
+	default:
+		question.Spec.MinReplicas, question.Spec.MaxReplicas = &to, to
 	}
-	n := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: true, Observation: e.Observation}}
-	n.Request = proto.Clone(e.Request).(*setpointv1.RecommendRequest)
-	n.Request.RequestId, n.Request.Explain = rand.Text(), false
-	n.Request.Spec.MinReplicas, n.Request.Spec.MaxReplicas = &to, to
-	n.Request.Scale.SpecReplicas = from
-	var err error
-	if n.Answer, err = r.asker.recommend(ctx, n.Request); err == nil {
-		err = r.check(n)
+	n := &evaluation{Decision: Decision{Key: r.o.Key, Shadow: true, Observation: e.Observation}}
+	for _, count := range counts {
+		n.asked, n.Request = time.Now(), proto.CloneOf(question)
+		n.Request.RequestId, n.Request.Scale.SpecReplicas = rand.Text(), count
+		var err error
+		if n.Answer, err = r.asker.recommend(ctx, n.Request); err == nil {
+			err = r.check(n)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	if err == nil && n.Answer.GetDesiredReplicas() != to {
+	if n.Answer.GetDesiredReplicas() != to {
 		r.uncounted(e, fmt.Sprintf("policies here do not count the scale there from %d to %d", from, to))
 	}
-	return err
+	return nil
+}
+
+// scaledToZero reports whether the status's writer scaled to zero, and so may scale up again.
+func scaledToZero(status *setpointv1.HorizontalPodAutoscalerStatus) bool {
+	return conditionOf(status, "ScaledToZero").GetStatus() == "True"
+}
+
+// scaleToZero makes the request one that is decided with 0 replicas: as 0 is no maximum, a metric
+// without load decides, without windows and policies. No policy counts the change, and the service may
+// scale up after it. No window begins anew with it, because nothing is below zero.
+func scaleToZero(req *setpointv1.RecommendRequest) {
+	if req.Options == nil {
+		req.Options = &setpointv1.RecommendOptions{}
+	}
+	req.Options.DownscaleStabilization, req.RestartAfterPause = durationpb.New(0), false
+	idle := &setpointv1.MetricIdentifier{Name: "idle"}
+	req.Spec.Behavior, req.Spec.Metrics = nil, []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
+		Metric: idle, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
+	}}}
+	req.Stages, req.Proposals, req.SelectorProblem, req.MetricErrors = nil, nil, nil, nil
+	req.Pods, req.PodMetrics, req.CustomMetrics = nil, nil, nil
+	req.ExternalMetrics = []*setpointv1.ExternalMetric{{Metric: idle, Value: "0"}}
 }
 
 // uncounted makes comparisons tell of a scale that the shadow's policies do not count, for as long

@@ -1,16 +1,20 @@
 package agent
 
 import (
+	"context"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
@@ -315,4 +319,121 @@ func TestAShadowTellsOfAScaleBeforeItsHistory(t *testing.T) {
 			t.Errorf("%+v", d)
 		}
 	})
+}
+
+// inCharge plays the controller in charge, whose status shows the count and when it scaled to it.
+func (w *world) inCharge(key Key, replicas int32) {
+	w.with(func() {
+		changed := w.objects[key].(*autoscalingv2.HorizontalPodAutoscaler).DeepCopy()
+		at := metav1.Now()
+		changed.Status.CurrentReplicas, changed.Status.DesiredReplicas, changed.Status.LastScaleTime = replicas, replicas, &at
+		zero := autoscalingv2.HorizontalPodAutoscalerCondition{Type: "ScaledToZero", Status: "True", Reason: "ScaledToZero", LastTransitionTime: at}
+		if replicas > 0 {
+			zero.Status, zero.Reason = "False", "NotScaledToZero"
+		}
+		changed.Status.Conditions = append(slices.DeleteFunc(changed.Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == zero.Type }), zero)
+		w.objects[key], w.replicas[key.Namespace+"/"+key.Name] = changed, replicas
+	})
+}
+
+// The window of a shadow that was away begins anew with the present count, and not with the one before the
+// scale of the controller in charge that it missed.
+func TestAShadowThatWasAwayBeginsItsWindowWithThePresentCount(t *testing.T) {
+	t.Parallel()
+	const window = 300 * time.Second
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.settings.shadow = true
+		w.workload("shop/web", 3, 30)
+		hpa := evaluatedHPA("shop", "web")
+		hpa.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(window.Seconds()))
+		hpa.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+		key := w.add(hpa)
+		ours := func() int32 { return w.loop.Shadows().Objects[0].Ours.Replicas }
+		for _, step := range []struct {
+			phase string
+			do    func()
+			lasts time.Duration
+			want  int32
+		}{
+			{"both agree", func() {}, 5*period + period/2, 3},
+			{"the service is away", func() { w.with(func() { w.fault = func(string, int) error { return errAway } }) }, window + 5*period, 3},
+			{"it is back after a scale, and the load is gone", func() {
+				w.inCharge(key, 9)
+				w.with(func() { w.fault, w.load["shop/web"] = nil, 40 })
+			}, 2 * period, 9},
+			{"within the window", func() {}, window - 3*period, 9},
+			{"after it", func() {}, 2 * period, 4},
+		} {
+			step.do()
+			time.Sleep(step.lasts)
+			want(t, step.phase, ours(), step.want)
+		}
+	})
+}
+
+// allowingZero is a service with --scale-to-zero.
+type allowingZero struct {
+	setpointv1.RecommendationServiceServer
+}
+
+func (s allowingZero) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	req = proto.CloneOf(req)
+	if req.Options == nil {
+		req.Options = &setpointv1.RecommendOptions{}
+	}
+	req.Options.ScaleToZero = new(true)
+	return s.RecommendationServiceServer.Recommend(ctx, req)
+}
+
+// Where the controller in charge scaled to zero, a shadow knows that it may scale up again, and decides when;
+// where somebody else switched scaling off, it does not.
+func TestAShadowKnowsWhoScaledToZero(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name string
+		// native reports whether the controller scaled to zero; restarted, whether the agent was restarted since.
+		native, restarted bool
+		want              int32
+	}{
+		{"the controller in charge", true, false, 3},
+		{"the controller in charge, while the agent was away", true, true, 3},
+		{"somebody else", false, false, 0},
+		{"somebody else, while the agent was away", false, true, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.settings.shadow = true
+				w.service = allowingZero{w.service}
+				w.workload("shop/web", 3, 30)
+				hpa := evaluatedHPA("shop", "web")
+				hpa.Spec.MinReplicas = new(int32)
+				hpa.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(600)) // the shadow's own window holds the count
+				hpa.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
+				key := w.add(hpa)
+				time.Sleep(3*period + period/2)
+				if tt.restarted {
+					w.halt()
+				}
+				w.with(func() { w.load["shop/web"] = 0 })
+				if tt.native {
+					w.inCharge(key, 0)
+				} else {
+					w.with(func() { w.replicas["shop/web"] = 0 })
+				}
+				if tt.restarted {
+					w.halt = nil
+					w.start(func(*agent.Options) {})
+					w.add(w.hpa(key))
+				}
+				time.Sleep(3 * period)
+				want(t, "count without load", w.loop.Shadows().Objects[0].Ours.Replicas, 0)
+				w.with(func() { w.load["shop/web"] = 30 })
+				time.Sleep(2 * period)
+				want(t, "count with load", w.loop.Shadows().Objects[0].Ours.Replicas, tt.want)
+			})
+		})
+	}
 }
