@@ -261,19 +261,23 @@ func TestSharesOfACluster(t *testing.T) {
 	}
 	for name, steps := range map[string][]filling{
 		"one namespace, then another": {
-			{"", 256, within("a", "n"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, `namespace "n" would take 11`},
-			{"", 256, within("a", "m"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, "114688 is a namespace's share: delete some of that namespace, or shorten reasons"},
-			{"", 256, within("a", "l"), "maxOverrideBytes", ofNamespaces * kilo, 0, 2, "229376 is the most: delete some, or shorten reasons"},
+			{"", 256, within("a", "n"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, `namespace "n" would take more than 114688 bytes, a namespace's share: this one takes 11`},
+			{"", 256, within("a", "m"), "maxOverrideBytesOfNamespace", ofNamespaces / 2 * kilo, 90, 112, "those of the same author in it 11"},
+			{"", 256, within("a", "l"), "maxOverrideBytes", ofNamespaces * kilo, 0, 2, `cluster "a" would take more than 229376 bytes: this one takes 11`},
 		},
 		"one author, then others, by bytes": {
-			{"token:a", 256, many("b", "a-"), "maxOverrideBytesOfAuthor", ofNamespaces / 2 * kilo, 90, 112, `the overrides of author "token:a" in cluster "b" would take 11`},
-			{"token:b", 256, many("b", "b-"), "maxOverrideBytesOfAuthor", 0, 45, 56, "is the author's share, half of what others leave: delete some of that author, or shorten reasons"},
+			{"token:a", 256, many("b", "a-"), "maxOverrideBytesOfAuthor", ofNamespaces / 2 * kilo, 90, 112, `those of author "token:a" in cluster "b" would take 11`},
+			{"token:b", 256, many("b", "b-"), "maxOverrideBytesOfAuthor", ofNamespaces / 2 * kilo, 45, 56, "is more than the author's share, half of what others leave of 229376: delete some of that author, or shorten reasons"},
 			{"token:c", 256, many("b", "c-"), "maxOverrideBytesOfAuthor", 0, 20, 28, `"token:c"`},
 			{"token:a", 256, many("b", "a2-"), "maxOverrideBytesOfAuthor", 0, 0, 0, `"token:a"`},
 		},
 		"one author, then others, by count": {
-			{"token:a", 1, many("c", "a-"), "maxOverridesOfAuthor", 484, 484, 484, `the overrides of author "token:a" in cluster "c" would be 485, and 484 is the author's share`},
-			{"token:b", 1, many("c", "b-"), "maxOverridesOfAuthor", 242, 242, 242, `"token:b"`},
+			{"token:a", 1, many("c", "a-"), "maxOverridesOfAuthor", 484, 484, 484, `those of author "token:a" in cluster "c" would be 485, which is more than the author's share, half of what others leave of 968`},
+			{"token:b", 1, many("c", "b-"), "maxOverridesOfAuthor", 484, 242, 242, `"token:b" in cluster "c" would be 243`},
+		},
+		"what others take is not told": {
+			{"token:a", 256, within("e", "n"), "maxOverrideBytesOfNamespace", 0, 90, 112, `those of author "token:a" in it 11`},
+			{"token:b", 256, func(i int) target.Place { return within("e", "n")(1000 + i) }, "maxOverrideBytesOfNamespace", 0, 0, 0, `, those of author "token:b" in it 0; delete`},
 		},
 		"without authentication all are one": {
 			{"", 1, many("d", "a-"), "maxOverridesOfCluster", 0, 968, 968, `cluster "d" has 968 overrides`},

@@ -427,7 +427,7 @@ func TestFloodOfOverrides(t *testing.T) {
 	}
 	long := func(o *setpointv1.Override) { o.Hold, o.Reason = true, strings.Repeat("é", 256) }
 	n, err := flood(func(i int) string { return fmt.Sprintf("clusters/c/namespaces/n/targets/t-%d", i) }, long, 1001)
-	if n < 175 || n > 225 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "114688 is a namespace's share") {
+	if n < 175 || n > 225 || status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "more than 114688 bytes, a namespace's share") {
 		t.Errorf("of long ones: %d, %v", n, err)
 	}
 	createOn(t, s, "clusters/c", "all", until(time.Hour, long))
