@@ -34,6 +34,9 @@ type Value struct {
 // Path is the value's path in the file: grants[0].verbs[1].
 func (v Value) Path() string { return v.path }
 
+// Place is where the value is, to begin a remark with: "policy.yaml:4: grants[0]: ".
+func (v Value) Place() string { return v.reader.at(v.node.Line, v.path) }
+
 // Refuse records a problem with the value. The text must not quote secrets.
 func (v Value) Refuse(format string, args ...any) {
 	v.reader.refuse(v.node.Line, v.path, fmt.Sprintf(format, args...))

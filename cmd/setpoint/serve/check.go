@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 )
 
 // checkOnly checks all settings and the files they name, and prints the settings. It listens on
@@ -18,6 +19,7 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
+	managerflags.TellNotes(cmd, edge.notes)
 	_, err = s.SignIn.open(edge.access)
 	edge.close()
 	if err != nil {

@@ -60,6 +60,31 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	}
 }
 
+// What a policy hardly wants to grant is told with its line, by --check beside the settings.
+func TestCheckWarnsOfGrantsToEverybody(t *testing.T) {
+	t.Parallel()
+	tokens := clitest.File(t, "tokens.yaml", "tokens: []")
+	for who, want := range map[string]string{
+		`identities: ["*"]`:                "every caller with credentials may do everything",
+		`groups: ["*"]`:                    "every caller with credentials may do everything",
+		`identities: [anonymous]`:          "whoever calls without credentials may do everything",
+		`identities: ["token:*"]`:          "",
+		`identities: ["*"], verbs: [read]`: "",
+	} {
+		if !strings.Contains(who, "verbs") {
+			who += `, verbs: ["*"]`
+		}
+		policy := clitest.File(t, "policy.yaml", "# rights\ngrants:\n  - {clusters: [demo], "+who+"}\n")
+		if want != "" {
+			want = policy + ":3: grants[0]: " + want
+		}
+		got := run(t, "", "serve", "--check", "--auth-tokens-file="+tokens, "--policy-file="+policy)
+		if got.Code != 0 || !strings.HasPrefix(got.Stderr, want) || want == "" && got.Stderr != "" {
+			t.Errorf("%s: exit code %d, %q, want %q", who, got.Code, got.Stderr, want)
+		}
+	}
+}
+
 // The output of --check is a config file with the same settings.
 func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
 	t.Parallel()

@@ -108,6 +108,8 @@ type edge struct {
 	done   sync.WaitGroup
 	// counts has the sources of metrics.
 	counts edgeCollector
+	// notes are worth a word at the start.
+	notes []string
 }
 
 // open reads the files; kept is how long, 0: for ever, histories are kept. Close the result.
@@ -184,7 +186,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	if err != nil {
 		return s.withFlags(err)
 	}
-	e.access.Policy, e.counts.policy = p, p.Stats
+	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, p.Load().Warnings
 	e.done.Go(func() { p.Run(ctx) })
 	return nil
 }

@@ -108,6 +108,9 @@ func serve(ctx context.Context, s *settings) error {
 		return cli.BadInput(err)
 	}
 	defer edge.close()
+	for _, note := range edge.notes {
+		log.Warn(note)
+	}
 	if r, ok := histories.(redisStore); ok {
 		edge.counts.redis = r.files.status
 	}

@@ -33,7 +33,20 @@ func ParseWithin(name string, data []byte, kept time.Duration) (*Policy, error) 
 	err := document.Read(name, data, func(root document.Value) {
 		root.Map(
 			document.Required("grants", func(list document.Value) {
-				list.ListOrNone(func(_ int, v document.Value) { p.grants = append(p.grants, readGrant(v)) })
+				list.ListOrNone(func(_ int, v document.Value) {
+					g := readGrant(v)
+					p.grants = append(p.grants, g)
+					if g.verbs != Everything {
+						return
+					}
+					const everything = " may do everything, also delete, override, operate and simulate: name identities or groups that are fewer, or list the verbs"
+					switch {
+					case g.who.identities.matchCallers(auth.AnonymousName, true):
+						p.Warnings = append(p.Warnings, v.Place()+"whoever calls without credentials"+everything)
+					case g.who.identities.any, g.who.groups.any:
+						p.Warnings = append(p.Warnings, v.Place()+"every caller with credentials"+everything)
+					}
+				})
 			}),
 			document.Optional("options", func(list document.Value) {
 				list.ListOrNone(func(_ int, v document.Value) { p.options = append(p.options, readOptionsRule(v, kept)) })

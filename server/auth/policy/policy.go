@@ -13,6 +13,9 @@ const rememberedCallers = 4096
 
 // Policy is the content of a file. It is immutable and safe for concurrent use.
 type Policy struct {
+	// Warnings name the grants that hardly anybody wants, each with its place in the file.
+	Warnings []string
+
 	grants  []grant
 	options []optionsRule
 	limits  []limitsRule
