@@ -37,7 +37,7 @@ type discovered struct {
 	resources map[schema.GroupKind][]*meta.RESTMapping
 }
 
-var _ meta.RESTMapper = (*discovered)(nil)
+var _ meta.ResettableRESTMapper = (*discovered)(nil)
 
 func newDiscovered(client discovery.DiscoveryInterface) *discovered {
 	groups := memory.NewMemCacheClient(client)
@@ -50,6 +50,19 @@ func newDiscovered(client discovery.DiscoveryInterface) *discovered {
 	}
 }
 
+// Reset implements meta.ResettableRESTMapper: it drops the discovery.
+func (d *discovered) Reset() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reset()
+}
+
+// reset drops the discovery. The caller holds d.mu.
+func (d *discovered) reset() {
+	d.since, d.resources = d.now(), map[schema.GroupKind][]*meta.RESTMapping{}
+	d.DeferredDiscoveryRESTMapper.Reset()
+}
+
 // renew drops the discovery if it is older than age, and reports whether it did.
 func (d *discovered) renew(age time.Duration) bool {
 	d.mu.Lock()
@@ -57,9 +70,7 @@ func (d *discovered) renew(age time.Duration) bool {
 	if d.now().Sub(d.since) < age {
 		return false
 	}
-	d.since = d.now()
-	clear(d.resources)
-	d.Reset()
+	d.reset()
 	return true
 }
 
@@ -67,7 +78,8 @@ func (d *discovered) renew(age time.Duration) bool {
 func (d *discovered) RESTMappings(kind schema.GroupKind, versions ...string) ([]*meta.RESTMapping, error) {
 	d.renew(discoveryAge)
 	d.mu.Lock()
-	since, mappings := d.since, d.resources[kind]
+	resources := d.resources
+	mappings := resources[kind]
 	d.mu.Unlock()
 	if mappings != nil && len(versions) == 0 {
 		return mappings, nil
@@ -78,9 +90,7 @@ func (d *discovered) RESTMappings(kind schema.GroupKind, versions ...string) ([]
 	}
 	if err == nil && len(versions) == 0 {
 		d.mu.Lock()
-		if d.since.Equal(since) {
-			d.resources[kind] = mappings
-		}
+		resources[kind] = mappings // of the discovery that it was asked for, which may have been dropped
 		d.mu.Unlock()
 	}
 	return mappings, err

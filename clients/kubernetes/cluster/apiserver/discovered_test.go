@@ -2,8 +2,12 @@ package apiserver
 
 import (
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	fakediscovery "k8s.io/client-go/discovery/fake"
+	clienttesting "k8s.io/client-go/testing"
 )
 
 // groups is a discovery with groups only.
@@ -35,6 +39,52 @@ func TestVersionOfTheCustomMetricsAPI(t *testing.T) {
 		got, err := preferredVersion(test.groups)
 		if test.err != "" && (err == nil || err.Error() != test.err) || test.err == "" && (err != nil || got.String() != test.want) {
 			t.Errorf("%s: got %v, %v", test.name, got, err)
+		}
+	}
+}
+
+// The resources of a kind are kept as long as the discovery that they are of.
+func TestResourcesAreThoseOfTheDiscovery(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for _, test := range []struct {
+		name string
+		then func(d *discovered)
+		want string
+	}{
+		{"kept", func(*discovered) { now = now.Add(discoveryAge - time.Second) }, "jobs"},
+		{"renewed after its age", func(*discovered) { now = now.Add(discoveryAge) }, "tasks"},
+		{"renewed where somebody says so", (*discovered).Reset, "tasks"},
+		{"renewed because another kind is unknown", func(d *discovered) {
+			now = now.Add(missAge)
+			if _, err := d.RESTMappings(schema.GroupKind{Group: "example.com", Kind: "Other"}); err == nil {
+				t.Error("an unknown kind has resources")
+			}
+		}, "tasks"},
+	} {
+		served := &clienttesting.Fake{}
+		serve := func(resource string) {
+			served.Resources = []*metav1.APIResourceList{{GroupVersion: "example.com/v1", APIResources: []metav1.APIResource{{Name: resource, Kind: "Job", Namespaced: true}}}}
+		}
+		serve("jobs")
+		d := newDiscovered(&fakediscovery.FakeDiscovery{Fake: served})
+		d.now = func() time.Time { return now }
+		d.since = now
+		resource := func() string {
+			mappings, err := d.RESTMappings(schema.GroupKind{Group: "example.com", Kind: "Job"})
+			if err != nil || len(mappings) != 1 {
+				t.Fatalf("%s: got %v, %v", test.name, mappings, err)
+			}
+			return mappings[0].Resource.Resource
+		}
+		if got := resource(); got != "jobs" {
+			t.Errorf("%s: got %s at first", test.name, got)
+		}
+		serve("tasks")
+		test.then(d)
+		asked := len(served.Actions())
+		if got := resource(); got != test.want || test.want == "jobs" && len(served.Actions()) != asked {
+			t.Errorf("%s: got %s after %d requests, want %s", test.name, got, len(served.Actions())-asked, test.want)
 		}
 	}
 }
