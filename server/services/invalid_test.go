@@ -239,7 +239,7 @@ func TestZeroReplicasAreToldTheirOption(t *testing.T) {
 		answers[path] = string(s.Ask(t, method, at, body).Raw)
 	}
 	for way, told := range answers {
-		if !strings.Contains(told, "must be greater than or equal to 1; 0 needs options.scaleToZero or --scale-to-zero") {
+		if !strings.Contains(told, "must be greater than or equal to 1; 0 needs the feature HPAScaleToZero: options.scaleToZero, --scale-to-zero or profile v1.37") {
 			t.Errorf("%s: told %s", way, told)
 		}
 	}

@@ -64,7 +64,7 @@ func (c *checker) replicas(p *field.Path, lower, upper int32, opts SpecOptions) 
 	switch path := p.Child("minReplicas"); {
 	case lower >= least:
 	case lower == 0:
-		c.invalid(path, lower, "must be greater than or equal to 1; 0 needs options.scaleToZero or --scale-to-zero")
+		c.invalid(path, lower, "must be greater than or equal to 1; 0 needs the feature HPAScaleToZero: options.scaleToZero, --scale-to-zero or profile v1.37")
 	default:
 		c.invalid(path, lower, fmt.Sprintf("must be greater than or equal to %d", least))
 	}

@@ -83,7 +83,7 @@ var rules = []specCase{
 	{
 		name: "minReplicas is at least 1",
 		spec: `{"minReplicas": 0, "maxReplicas": 5, "metrics": [{"type": "External", "external": ` + okExternal + `}]}`,
-		want: []string{"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1; 0 needs options.scaleToZero or --scale-to-zero"},
+		want: []string{"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1; 0 needs the feature HPAScaleToZero: options.scaleToZero, --scale-to-zero or profile v1.37"},
 	},
 	{
 		name: "minReplicas is at least 0 with scale to zero",
@@ -436,7 +436,7 @@ var combinations = []specCase{
 			}
 		}`,
 		want: []string{
-			"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1; 0 needs options.scaleToZero or --scale-to-zero",
+			"spec.minReplicas: Invalid value: 0: must be greater than or equal to 1; 0 needs the feature HPAScaleToZero: options.scaleToZero, --scale-to-zero or profile v1.37",
 			"spec.maxReplicas: Invalid value: -1: must be greater than or equal to 1",
 			"spec.maxReplicas: Invalid value: -1: must be greater than or equal to `minReplicas`",
 			`spec.scaleTargetRef.kind: Invalid value: "a/b": may not contain '/'`,
