@@ -126,7 +126,7 @@ func (c *oneCase) stay(w *setpointv1.WindowExplanation, proposed int32) string {
 // releaseText says when the window lets go.
 func (c *oneCase) releaseText(w *setpointv1.WindowExplanation, proposed int32) string {
 	then := ", and then " + number(proposed) + " passes if it is still proposed"
-	text := "; it leaves the window at " + c.clock.at(w.GetReleaseTime())
+	text := "; it leaves the window at " + c.clock.at(w.GetReleaseTime()) + c.latest()
 	if sameInstant(w.GetReleaseTime(), w.GetFullReleaseTime()) {
 		return text + then
 	}
@@ -177,11 +177,20 @@ func (c *oneCase) beyondCurrent() string {
 	return "without behavior"
 }
 
+// latest is what an instant has beside it that is not known without a history: a running controller may have recommended less
+// for a while.
+func (c *oneCase) latest() string {
+	if c.noHistory() {
+		return " at the latest"
+	}
+	return ""
+}
+
 // until is when the count that a window holds can change.
 func (c *oneCase) until(w *setpointv1.WindowExplanation) string {
 	stabilized := c.trace.GetStabilization().GetStabilizedReplicas()
 	if w.GetReplicas() == stabilized || sameInstant(w.GetReleaseTime(), w.GetFullReleaseTime()) {
-		return "until " + c.clock.at(w.GetReleaseTime())
+		return "until " + c.clock.at(w.GetReleaseTime()) + c.latest()
 	}
 	// What leaves first is beyond the current count; others that are may remain.
 	return "until " + c.clock.at(w.GetReleaseTime()) + " at the earliest, " + c.clock.at(w.GetFullReleaseTime()) + " at the latest"
