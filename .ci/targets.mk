@@ -12,9 +12,10 @@ waiting := e2e-faults e2e-swarm e2e-nomad e2e-deploy attack e2e-chart e2e-keda
 measuring := e2e-kubernetes e2e-load
 
 # What is more than `make NAME`.
-quarter := $(shell echo $$((0x$$(git rev-parse HEAD | cut -c1-4) % 4 + 1)))/4
+part = $(shell echo $$((0x$$(git rev-parse HEAD | cut -c1-4) % $(1) + 1)))/$(1)
+quarter := $(call part,4)
 fuzz: runs = fuzz FUZZTIME=5s FUZZWORKERS=1 PART=$(quarter) # of the packages, by the commit; nightly: all, ten minutes each, on all processors
-promises: runs = promises PART=$(quarter) # nightly: all
+promises: runs = promises PART=$(call part,6) # nightly: all
 test-race: runs = test-race PART=$(quarter) # of what is not clients, server or store; nightly: all
 reproducible: runs = release-reproducible TARGETS=programs # nightly: all of a release
 attack: runs = attack ATTACK=-short
