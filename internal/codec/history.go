@@ -69,6 +69,7 @@ const (
 	outsideTag  = 6 // Pending.Outside, without a value
 	answersTag  = 7 // Answer.Adjusted: the index of the answer, the length, the value
 	shadowsTag  = 8 // Frame.Shadows
+	pausedTag   = 9 // Frame.Paused, without a value
 
 	// The index of the recommendations, see package packed. It stays the last field, so that it is found without
 	// the recommendations.
@@ -103,6 +104,9 @@ type Frame struct {
 	Answers []Answer
 	// Interval is the usual time between two decisions, in milliseconds; 0: unknown.
 	Interval int64
+	// Paused reports whether the last gap between decisions was a pause, which Interval does not follow. Only
+	// with an Interval.
+	Paused bool
 	// LastChange is the direction of the last change that was applied, 1 up and -1 down; 0: unknown.
 	LastChange int8
 	// Turns are when the count turned, up after down or down after up, newest first, in

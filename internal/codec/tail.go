@@ -56,6 +56,9 @@ func (e *encoder) tail(h *recommender.History, f *Frame) {
 	if len(f.Shadows) > 0 {
 		e.field(shadowsTag, f.Shadows)
 	}
+	if f.Paused {
+		e.field(pausedTag, nil)
+	}
 }
 
 // adjusted encodes what stages made of a decision: the plain count, and each adjustment, those of overrides that begin
@@ -178,6 +181,9 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 		case shadowsTag:
 			field.failed = field.failed || len(field.b) == 0
 			f.Shadows, field.b = slices.Clone(field.b), nil
+		case pausedTag:
+			field.failed = field.failed || f.Interval == 0
+			f.Paused = true
 		case indexTag:
 			if d.numbers == nil {
 				continue

@@ -22,36 +22,29 @@ const (
 	controller = int64(15 * time.Second / time.Millisecond)
 )
 
-// afterPause is the bit of an interval, whose milliseconds are even otherwise, by which it knows that its last gap was a pause.
-const afterPause = 1
-
-// paced returns the interval after a decision that came that long after the previous one. It follows
-// the longest usual gaps: one gap at most doubles it, and it falls by an eighth at most, because calls
-// may come twice in a row. A gap after which the target counted as not asked for is a pause, as an outage of the service
-// makes it: a single one changes nothing, and of several in a row the second one is usual.
-func paced(interval int64, gap time.Duration) int64 {
-	took := min(gap.Milliseconds(), maxInterval) &^ afterPause
-	pause := int64(0)
-	if interval > 0 && took > max(missedIntervals*interval, controller+controller/8) {
-		pause = afterPause
-	}
+// paced returns the interval after a decision that came that long after the previous one, and whether that gap was a
+// pause, as the one before may have been. The interval follows the longest usual gaps: one gap at most doubles it, and it
+// falls by an eighth at most, because calls may come twice in a row. A gap after which the target counted as not asked for is
+// a pause, as an outage of the service makes it: a single one changes nothing, and of several in a row the second one is usual.
+func paced(interval int64, paused bool, gap time.Duration) (next int64, pause bool) {
+	took := min(gap.Milliseconds(), maxInterval)
+	pause = interval > 0 && took > max(missedIntervals*interval, controller+controller/8)
 	switch {
 	case took <= 0, interval == 0 && took < leastFirst:
-		return interval
+		return interval, paused
 	case interval == 0:
-		return took
-	case pause > interval&afterPause:
-		return interval | pause
+		return took, false
+	case pause && !paused:
+		return interval, true
 	}
-	interval &^= afterPause
-	return min(max(took, interval-interval/8), max(2*interval, controller))&^afterPause | pause
+	return min(max(took, interval-interval/8), max(2*interval, controller)), pause
 }
 
 // pace keeps the frame's interval, direction and turns after a decision or a report on the record
 // before, whose history is now this one.
 func (r *Record) pace(before *Record) {
 	if last := before.Last.At; last != 0 && r.Last.At > last {
-		r.Interval = paced(before.Interval, time.Duration(r.Last.At-last))
+		r.Interval, r.Paused = paced(before.Interval, before.Paused, time.Duration(r.Last.At-last))
 	}
 	p := before.Pending
 	if p == nil || p.Outside || r.Pending != nil && r.Pending.ID == p.ID || !r.applied(p.ID) {
@@ -145,7 +138,7 @@ func (r *Record) mergedPace(stored, local *Record) {
 			side.Turns, side.LastChange = side.turnedBy(p), directionOf(p)
 		}
 	}
-	r.Interval, r.LastChange = second.Interval, second.LastChange
+	r.Interval, r.Paused, r.LastChange = second.Interval, second.Paused, second.LastChange
 	if r.Interval == 0 {
 		r.Interval = first.Interval
 	}

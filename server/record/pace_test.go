@@ -34,7 +34,7 @@ func TestTheIntervalFollowsTheUsualGap(t *testing.T) {
 		{"late after a second", []time.Duration{time.Second, usual + time.Second}, usual, usual},
 		{"a call repeated at once", append(times(9, usual), time.Second, usual), usual, usual},
 		{"two instants in one", append(times(9, usual), 0), usual, usual},
-		{"a caller that asks every five minutes now", append(times(9, usual), times(6, 5*time.Minute)...), 5 * time.Minute, 5*time.Minute + time.Millisecond},
+		{"a caller that asks every five minutes now", append(times(9, usual), times(6, 5*time.Minute)...), 5 * time.Minute, 5 * time.Minute},
 		{"and every 15 seconds again", append(times(9, 5*time.Minute), times(25, usual)...), usual, usual},
 		{"never asked again for ages", []time.Duration{100 * 365 * 24 * time.Hour}, 365 * 24 * time.Hour, 365 * 24 * time.Hour},
 	} {

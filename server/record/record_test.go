@@ -48,7 +48,8 @@ func randomRecord(random *rand.Rand) Record {
 		r.Answers = append(r.Answers, a)
 	}
 	if random.IntN(2) == 0 {
-		r.Interval, r.LastChange = random.Int64N(1<<40), int8(random.IntN(3)-1)
+		r.Interval, r.LastChange = 1+random.Int64N(1<<40), int8(random.IntN(3)-1)
+		r.Paused = random.IntN(2) == 0
 	}
 	if random.IntN(2) == 0 {
 		for range 1 + random.IntN(codec.MaxTurns) {
