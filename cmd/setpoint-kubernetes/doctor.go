@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -290,56 +291,104 @@ func (p *patient) metrics(ctx context.Context) []doctor.Finding {
 	if err != nil {
 		return doctor.Bad("check the API server", "its API groups can't be read: %v", err)
 	}
-	versions := map[string]string{}
+	versions := map[string]string{} // empty: the API server can't reach the adapter
 	for i := range groups.Groups {
 		versions[groups.Groups[i].Name] = groups.Groups[i].PreferredVersion.GroupVersion
 	}
 	users := p.usersOfMetrics()
 	var found []doctor.Finding
 	for _, api := range metricsAPIs {
-		problem := "is not there"
-		if version := versions[api]; version != "" {
-			// Asks the adapter: a group alone answers without.
-			if err = p.api.RESTClient().Get().AbsPath("/apis/" + version).Do(ctx).Error(); err == nil {
-				found = append(found, doctor.Good("%s answers; objects that use it: %d", version, users[api])...)
+		version, there := versions[api]
+		problem, remedy := api+" is not there", "install an adapter of this API, such as prometheus-adapter; "
+		if api == metricsAPIs[0] {
+			remedy = "install metrics-server; "
+		}
+		if there {
+			problem, remedy = api+" does not answer: the API server can't reach its adapter", "see the adapter's log; "
+		}
+		if version != "" {
+			if err = p.askAdapter(ctx, version, users[api].example); err == nil {
+				found = append(found, doctor.Good("%s answers; objects that use it: %d", version, users[api].objects)...)
 				continue
 			}
-			problem = "does not answer: " + err.Error()
+			problem = api + " does not answer: " + err.Error()
 		}
-		switch {
-		case users[api] == 0:
-		case api == metricsAPIs[0]:
-			found = append(found, doctor.Bad("install metrics-server; kubectl get apiservices shows its state", "%s %s; objects that use it: %d", api, problem, users[api])...)
+		remedy += "kubectl get apiservices shows its state"
+		switch text := fmt.Sprintf("%s; objects that use it: %d", problem, users[api].objects); {
+		case users[api].objects == 0 && !there:
+		case users[api].objects == 0:
+			found = append(found, doctor.Notice(remedy, "%s", text)...)
 		case api == metricsAPIs[2] && p.SourcesFile != "":
-			found = append(found, doctor.Notice("", "%s %s; objects that use it, unless --sources-file has their metrics: %d", api, problem, users[api])...)
+			found = append(found, doctor.Notice("", "%s, unless --sources-file has their metrics", text)...)
 		default:
-			found = append(found, doctor.Bad("install an adapter of this API, such as prometheus-adapter; kubectl get apiservices shows its state", "%s %s; objects that use it: %d", api, problem, users[api])...)
+			found = append(found, doctor.Bad(remedy, "%s", text)...)
 		}
 	}
 	return found
 }
 
+// adapterTimeout bounds the question to one adapter.
+const adapterTimeout = 5 * time.Second
+
+// askAdapter asks the adapter of an API for what an object needs, as its list of metrics may answer while its metrics don't. It fails if the
+// adapter can't answer; what the object asks for may well be wrong.
+func (p *patient) askAdapter(ctx context.Context, version string, example []string) error {
+	ctx, cancel := context.WithTimeout(ctx, adapterTimeout)
+	defer cancel()
+	// One is enough where this is a list.
+	err := p.api.RESTClient().Get().AbsPath(append([]string{"/apis", version}, example...)...).Param("limit", "1").Do(ctx).Error()
+	var answer apierrors.APIStatus
+	if len(example) > 0 && errors.As(err, &answer) && answer.Status().Code < http.StatusInternalServerError {
+		return nil
+	}
+	return err
+}
+
+// metricsUse is how many objects use an API, and the path of what the first one of them needs.
+type metricsUse struct {
+	objects int
+	example []string
+}
+
 // usersOfMetrics counts the objects that use an API.
-func (p *patient) usersOfMetrics() map[string]int {
-	users := map[string]int{}
-	count := func(metrics []autoscalingv2.MetricSpec) {
+func (p *patient) usersOfMetrics() map[string]metricsUse {
+	users := map[string]metricsUse{}
+	count := func(namespace string, metrics []autoscalingv2.MetricSpec) {
 		own := map[string]bool{}
 		for i := range metrics {
-			own[metricsAPI[metrics[i].Type]] = true
-		}
-		for api := range own {
-			users[api]++
+			api := metricsAPI[metrics[i].Type]
+			use := users[api]
+			if !own[api] {
+				use.objects++
+			}
+			if own[api] = true; use.example == nil {
+				use.example = metricPath(namespace, &metrics[i])
+			}
+			users[api] = use
 		}
 	}
 	if p.has(agent.HPA) {
 		for i := range p.hpas {
-			count(p.hpas[i].Spec.Metrics)
+			count(p.hpas[i].Namespace, p.hpas[i].Spec.Metrics)
 		}
 	}
 	for i := range p.autoscalers {
-		count(p.autoscalers[i].Spec.Metrics)
+		count(p.autoscalers[i].Namespace, p.autoscalers[i].Spec.Metrics)
 	}
 	return users
+}
+
+// metricPath is the path of a metric below its API; nil: it depends on more than the metric.
+func metricPath(namespace string, m *autoscalingv2.MetricSpec) []string {
+	switch {
+	case metricsAPI[m.Type] == metricsAPIs[0]:
+		return []string{"namespaces", namespace, "pods"}
+	case m.Pods != nil:
+		return []string{"namespaces", namespace, "pods", "*", m.Pods.Metric.Name}
+	case m.External != nil:
+		return []string{"namespaces", namespace, m.External.Metric.Name}
+	}
+	return nil
 }
 
 // recently is how young the last status of another controller must be for it to count as

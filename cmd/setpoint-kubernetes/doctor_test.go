@@ -39,6 +39,10 @@ func apiServer(t *testing.T, groups []schema.GroupVersion, broken string, leases
 		"/apis/coordination.k8s.io/v1/leases": &coordinationv1.LeaseList{TypeMeta: metav1.TypeMeta{Kind: "LeaseList", APIVersion: "coordination.k8s.io/v1"}, Items: leases},
 	}
 	for _, g := range groups {
+		if g.Version == "" { // as of an adapter that the API server can't reach
+			list.Groups = append(list.Groups, metav1.APIGroup{Name: g.Group})
+			continue
+		}
 		in := metav1.GroupVersionForDiscovery{GroupVersion: g.String(), Version: g.Version}
 		list.Groups = append(list.Groups, metav1.APIGroup{Name: g.Group, Versions: []metav1.GroupVersionForDiscovery{in}, PreferredVersion: in})
 		resources := &metav1.APIResourceList{TypeMeta: metav1.TypeMeta{Kind: "APIResourceList", APIVersion: "v1"}, GroupVersion: g.String()}
@@ -54,11 +58,11 @@ func apiServer(t *testing.T, groups []schema.GroupVersion, broken string, leases
 		case r.Method == http.MethodPost: // SelfSubjectReview
 			answer = map[string]any{"kind": "SelfSubjectReview", "apiVersion": "authentication.k8s.io/v1"}
 			w.WriteHeader(http.StatusCreated)
-		case !ok:
-			http.NotFound(w, r)
-			return
 		case broken != "" && strings.HasPrefix(r.URL.Path, "/apis/"+broken+"/"):
 			http.Error(w, "service unavailable", http.StatusServiceUnavailable)
+			return
+		case !ok:
+			http.NotFound(w, r)
 			return
 		}
 		if err := json.NewEncoder(w).Encode(answer); err != nil {
@@ -83,53 +87,74 @@ func patientOf(t *testing.T, config *rest.Config, change func(*settings)) *patie
 	return p
 }
 
-// A metrics API that objects use, and that is not there or does not answer, is a problem, with what to install.
+// A metrics API that objects use, and that is not there or does not answer, is a problem, with what to do. One that answers for itself, but not for
+// what an object needs, does not answer; one that no object uses is only told.
 func TestDoctorNamesAnAbsentMetricsAPI(t *testing.T) {
 	t.Parallel()
 	all := map[string]schema.GroupVersion{
 		"metrics.k8s.io": {Group: "metrics.k8s.io", Version: "v1beta1"}, "custom.metrics.k8s.io": {Group: "custom.metrics.k8s.io", Version: "v1beta2"},
 		"external.metrics.k8s.io": {Group: "external.metrics.k8s.io", Version: "v1beta1"},
 	}
-	for group, remedy := range map[string]string{
+	named := autoscalingv2.MetricIdentifier{Name: "queue"}
+	for group, install := range map[string]string{
 		"metrics.k8s.io": "install metrics-server", "custom.metrics.k8s.io": "install an adapter", "external.metrics.k8s.io": "install an adapter",
 	} {
 		t.Run(group, func(t *testing.T) {
 			t.Parallel()
-			without := maps.Clone(all)
+			without, unreached := maps.Clone(all), maps.Clone(all)
 			delete(without, group)
-			absent, away := apiServer(t, slices.Collect(maps.Values(without)), ""), apiServer(t, slices.Collect(maps.Values(all)), group)
+			unreached[group] = schema.GroupVersion{Group: group}
+			serve := func(groups map[string]schema.GroupVersion, broken string) *rest.Config {
+				return apiServer(t, slices.Collect(maps.Values(groups)), broken)
+			}
+			absent, dead, away, half := serve(without, ""), serve(unreached, ""), serve(all, group), serve(all, all[group].String())
+			const see = "see the adapter's log"
 			for _, tt := range []struct {
+				name    string
 				config  *rest.Config
-				problem string
 				used    bool
 				sources string
 				want    doctor.Level
+				problem string
+				remedy  string
 			}{
-				{absent, "is not there", true, "", doctor.Problem},
-				{away, "does not answer: ", true, "", doctor.Problem},
-				{absent, "", false, "", doctor.OK},
-				{absent, "is not there", true, "sources.yaml", map[bool]doctor.Level{true: doctor.Note, false: doctor.Problem}[group == "external.metrics.k8s.io"]},
+				{"absent", absent, true, "", doctor.Problem, "is not there", install},
+				{"absent, and not used", absent, false, "", doctor.OK, "", ""},
+				{"unreached", dead, true, "", doctor.Problem, "does not answer: the API server can't reach its adapter", see},
+				{"unreached, and not used", dead, false, "", doctor.Note, "does not answer: ", see},
+				{"away", away, true, "", doctor.Problem, "does not answer: ", see},
+				{"away, and not used", away, false, "", doctor.Note, "does not answer: ", see},
+				{"without what is behind it", half, true, "", doctor.Problem, "does not answer: ", see},
+				{"absent beside a sources file", absent, true, "sources.yaml", map[bool]doctor.Level{true: doctor.Note, false: doctor.Problem}[group == "external.metrics.k8s.io"], "is not there", ""},
 			} {
 				p := patientOf(t, tt.config, func(s *settings) { s.SourcesFile = tt.sources })
 				var metrics []autoscalingv2.MetricSpec
 				for kind, api := range metricsAPI {
+					m := autoscalingv2.MetricSpec{Type: kind}
+					switch kind {
+					case autoscalingv2.PodsMetricSourceType:
+						m.Pods = &autoscalingv2.PodsMetricSource{Metric: named}
+					case autoscalingv2.ExternalMetricSourceType:
+						m.External = &autoscalingv2.ExternalMetricSource{Metric: named}
+					default:
+					}
 					if api != group || tt.used {
-						metrics = append(metrics, autoscalingv2.MetricSpec{Type: kind})
+						metrics = append(metrics, m)
 					}
 				}
-				p.hpas = []autoscalingv2.HorizontalPodAutoscaler{{Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: metrics}}}
+				p.hpas = []autoscalingv2.HorizontalPodAutoscaler{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: metrics}}}
 				found := p.metrics(t.Context())
 				answer := 0
 				for _, f := range found {
 					switch {
 					case strings.Contains(f.Text, " answers; objects that use it: 1"):
 						answer++
-					case !strings.HasPrefix(f.Text, group+" "+tt.problem) || f.Level != tt.want || tt.want == doctor.Problem && !strings.HasPrefix(f.Remedy, remedy):
-						t.Errorf("found %+v", f)
+					case !strings.HasPrefix(f.Text, group+" "+tt.problem) || f.Level != tt.want || !strings.HasPrefix(f.Remedy, tt.remedy):
+						t.Errorf("%s: found %+v", tt.name, f)
 					}
 				}
 				if answer != 2 || len(found) == 2 != (tt.want == doctor.OK) {
-					t.Errorf("found %+v, want 2 that answer, and %v", found, tt.want)
+					t.Errorf("%s: found %+v, want 2 that answer, and %v", tt.name, found, tt.want)
 				}
 			}
 		})
