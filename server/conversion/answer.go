@@ -52,7 +52,7 @@ func Response(d *recommender.Decision) *setpointv1.RecommendResponse {
 
 // Settlement converts the result of a report on a recommendation.
 func Settlement(recommendation string, s *recommender.Settlement) *setpointv1.ReportScaleResponse {
-	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error, RecommendationId: recommendation}
+	return &setpointv1.ReportScaleResponse{Status: Status(&s.Status), Events: Events(s.Events), Error: s.Error, Outcome: Outcome(s.Outcome), RecommendationId: recommendation}
 }
 
 // Events converts events.

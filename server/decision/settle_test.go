@@ -69,6 +69,23 @@ func TestAnAppliedChangeBecomesAnEventOfItsInstant(t *testing.T) {
 	}
 }
 
+// Of two reports the first counts, and the answers to both say which one that is.
+func TestTheFirstReportCounts(t *testing.T) {
+	t.Parallel()
+	for _, reports := range [][]string{{"FAILED", "APPLIED"}, {"APPLIED", "FAILED"}} {
+		s := servertest.Start(t)
+		id := s.Recommend(t, servertest.Queue(servertest.Web, 3, 50)).GetRecommendationId()
+		first := s.Report(t, servertest.Web, id, reports[0], "")
+		if got := s.Report(t, servertest.Web, id, reports[1], ""); first.GetOutcome() != reports[0] || got.GetOutcome() != reports[0] {
+			t.Errorf("%s, then %s: %s counts, then %s", reports[0], reports[1], first.GetOutcome(), got.GetOutcome())
+		}
+		over := s.Ask(t, http.MethodPost, "/v1/"+servertest.Web+":reportScale", map[string]any{"recommendationId": id, "outcome": reports[1]})
+		if got := over.Expect(t, http.StatusOK)["outcome"]; got != reports[0] {
+			t.Errorf("over REST %v counts, want %s", got, reports[0])
+		}
+	}
+}
+
 func TestReportsOfUnknownRecommendationsAreNotFound(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
@@ -123,10 +140,10 @@ func TestAnUnreportedChangeIsSettledByTheNextRequest(t *testing.T) {
 			if got, want := outcomes(s.Decisions(t, servertest.Web)), "NONE "+tt.outcome; got != want {
 				t.Errorf("outcomes are %q, want %q", got, want)
 			}
-			// A report that comes late changes nothing.
+			// A report that comes late changes nothing, and its answer says what counts.
 			for _, outcome := range []string{"FAILED", "APPLIED"} {
 				late := s.Report(t, servertest.Web, id, outcome, "late")
-				servertest.SameMessage(t, late, &setpointv1.ReportScaleResponse{Status: after.GetStatus(), RecommendationId: id})
+				servertest.SameMessage(t, late, &setpointv1.ReportScaleResponse{Status: after.GetStatus(), Outcome: tt.outcome, RecommendationId: id})
 			}
 			servertest.SameMessage(t, s.Target(t, servertest.Web), after)
 			if got := len(s.Decisions(t, servertest.Web)); got != 2 {

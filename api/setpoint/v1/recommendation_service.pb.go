@@ -1072,8 +1072,11 @@ type ReportScaleResponse struct {
 	// The report's recommendation_id, so that the caller can check that the response
 	// belongs to its report.
 	RecommendationId string `protobuf:"bytes,4,opt,name=recommendation_id,json=recommendationId,proto3" json:"recommendation_id,omitempty"`
-	unknownFields    protoimpl.UnknownFields
-	sizeCache        protoimpl.SizeCache
+	// The outcome that counts, which differs from the reported one if another was reported or inferred before:
+	// "APPLIED", "FAILED", "DROPPED" (a later request did not show the count), or "NONE" (the recommendation changed nothing).
+	Outcome       string `protobuf:"bytes,5,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ReportScaleResponse) Reset() {
@@ -1130,6 +1133,13 @@ func (x *ReportScaleResponse) GetError() string {
 func (x *ReportScaleResponse) GetRecommendationId() string {
 	if x != nil {
 		return x.RecommendationId
+	}
+	return ""
+}
+
+func (x *ReportScaleResponse) GetOutcome() string {
+	if x != nil {
+		return x.Outcome
 	}
 	return ""
 }
@@ -1677,12 +1687,13 @@ const file_setpoint_v1_recommendation_service_proto_rawDesc = "" +
 	"\x11recommendation_id\x18\x02 \x01(\tB\n" +
 	"\xbaH\ar\x05\x10\x01\x18\x80\x01R\x10recommendationId\x120\n" +
 	"\aoutcome\x18\x03 \x01(\tB\x16\xbaH\x13r\x11R\aAPPLIEDR\x06FAILEDR\aoutcome\x12\"\n" +
-	"\amessage\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\amessage\"\xc8\x01\n" +
+	"\amessage\x18\x04 \x01(\tB\b\xbaH\x05r\x03\x18\x80@R\amessage\"\xe2\x01\n" +
 	"\x13ReportScaleResponse\x12B\n" +
 	"\x06status\x18\x01 \x01(\v2*.setpoint.v1.HorizontalPodAutoscalerStatusR\x06status\x12*\n" +
 	"\x06events\x18\x02 \x03(\v2\x12.setpoint.v1.EventR\x06events\x12\x14\n" +
 	"\x05error\x18\x03 \x01(\tR\x05error\x12+\n" +
-	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\"\xc3\x06\n" +
+	"\x11recommendation_id\x18\x04 \x01(\tR\x10recommendationId\x12\x18\n" +
+	"\aoutcome\x18\x05 \x01(\tR\aoutcome\"\xc3\x06\n" +
 	"\x18ReportObservationRequest\x12\xdb\x02\n" +
 	"\x06target\x18\x01 \x01(\tB\xc2\x02\xbaH\xbe\x02\xba\x01\xba\x02\n" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x06target\x12(\n" +

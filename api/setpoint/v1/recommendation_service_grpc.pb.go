@@ -57,7 +57,7 @@ type RecommendationServiceClient interface {
 	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[StreamRecommendRequest, StreamRecommendResponse], error)
 	// Reports whether a recommended change was applied or failed, and returns the updated
-	// status. Repeated reports are harmless; of different ones the first counts, and later ones change nothing.
+	// status. Repeated reports are harmless; of different ones the first counts, later ones change nothing, and each answer says which one counts.
 	ReportScale(ctx context.Context, in *ReportScaleRequest, opts ...grpc.CallOption) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
@@ -172,7 +172,7 @@ type RecommendationServiceServer interface {
 	// ends with that status. Another one presents the current ones. gRPC only.
 	StreamRecommend(grpc.BidiStreamingServer[StreamRecommendRequest, StreamRecommendResponse]) error
 	// Reports whether a recommended change was applied or failed, and returns the updated
-	// status. Repeated reports are harmless; of different ones the first counts, and later ones change nothing.
+	// status. Repeated reports are harmless; of different ones the first counts, later ones change nothing, and each answer says which one counts.
 	ReportScale(context.Context, *ReportScaleRequest) (*ReportScaleResponse, error)
 	// Stores observations of a target for later recommendations: scale, pods, samples. Each
 	// part of a report replaces the same part of earlier ones: the scale, the list of pods,
