@@ -228,8 +228,8 @@ func recordedObject(s *recording.Scenario) string {
 
 // take measures the changes that a scenario is about.
 func (h *histories) take(ctx context.Context, file string, scenario *recording.Scenario) error {
-	// What an agent's shadow was asked (clients/agent.ShadowSuffix) is what its object was.
-	object, matched := strings.TrimSuffix(recordedObject(scenario), ".-shadow"), false
+	// What an agent's shadow was asked is what its object was.
+	object, matched := strings.TrimSuffix(recordedObject(scenario), target.ShadowSuffix), false
 	if c := h.nameless(); c != nil {
 		got := h.measured[c]
 		if got == nil || got.Other == object {

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Key names an object: its kind, its namespace or whatever groups objects on the platform,
@@ -91,7 +92,7 @@ type Object struct {
 
 // ShadowSuffix ends the names of shadows at the service, and no other names: no object's target
 // ends so.
-const ShadowSuffix = ".-shadow"
+const ShadowSuffix = target.ShadowSuffix
 
 // Is reports whether the object, which may be nil, has the UID.
 func (o *Object) Is(uid string) bool { return o != nil && o.UID == uid }

@@ -77,6 +77,9 @@ func IsSegment(s string) bool {
 	return s != "" && len(s) <= MaxSegment && s != "." && s != ".." && s != "-" && IsOfSegment(s)
 }
 
+// ShadowSuffix ends the names of the targets of agents' shadows, and no other names.
+const ShadowSuffix = ".-shadow"
+
 // IsOfSegment reports whether a text has only characters of segments.
 func IsOfSegment[T string | []byte](s T) bool {
 	for i := range len(s) {

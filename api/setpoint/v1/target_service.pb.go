@@ -1093,7 +1093,8 @@ type Decision struct {
 	Error string `protobuf:"bytes,10,opt,name=error,proto3" json:"error,omitempty"`
 	// The outcome: "NONE" (no change), "PENDING", "APPLIED", "FAILED" or "DROPPED" (never
 	// reported and not seen in the next request), as far as the log knows. A change of a fleet, and of the share
-	// that a member was told, is "APPLIED" at once: GetFleet shows what the members do.
+	// that a member was told, is "APPLIED" at once: GetFleet shows what the members do. An agent's shadow reports
+	// nothing and applies nothing: "APPLIED" says that the workload had the count at its next request.
 	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// The numbers that limited it. Absent: the log does not have them.
 	Basis *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`

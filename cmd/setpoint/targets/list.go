@@ -161,7 +161,8 @@ func newList(of *targetsCommand) *cobra.Command {
 		Long: "List targets, the most urgent first; - stands for all clusters or namespaces.\n\n" +
 			"A state says what is the matter, the most urgent first:\n" +
 			"  unread      nothing was decided, or the record can't be read\n" +
-			"  not-asked   the last decision is more than three of its intervals ago (15 minutes after the first one): nobody asks, or its requests are refused\n" +
+			"  not-asked   the last decision is more than three of its intervals ago (15 minutes after the first one): its agent does not run or gives way to another\n" +
+			"              autoscaler, or its requests are refused\n" +
 			"  unreadable  the caller can't read the count\n" +
 			"  invalid     the spec or the selector\n" +
 			"  failing     a metric can't be read or computed\n" +

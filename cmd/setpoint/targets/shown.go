@@ -31,7 +31,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	if last.GetReason() != "" {
 		row("Reason", "%s", last.GetReason())
 	}
-	row("Outcome", "%s", last.GetOutcome())
+	row("Outcome", "%s", outcome(t.GetName(), last))
 	for _, r := range stageRows(last.GetAdjustments(), last.PlainDesiredReplicas) {
 		row(r[0], "%s", r[1])
 	}

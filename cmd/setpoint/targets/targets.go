@@ -187,7 +187,7 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON")
 		for _, d := range all.items {
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), d.GetOutcome(), printable.Text(why(d)))
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), outcome(args[0], d), printable.Text(why(args[0], d)))
 		}
 	})
 }

@@ -196,18 +196,33 @@ func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse
 	}
 	for _, r := range due {
 		d := r.GetDecision()
-		if err := writeRow(w, instant(d.GetTime()), replicas(d), d.GetOutcome(), r.GetTarget(), printable.Text(why(d))); err != nil {
+		if err := writeRow(w, instant(d.GetTime()), replicas(d), outcome(r.GetTarget(), d), r.GetTarget(), printable.Text(why(r.GetTarget(), d))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// outcome is the outcome of a decision on the target. A shadow applies nothing: its next call shows whether the workload came to
+// the count.
+func outcome(name string, d *setpointv1.Decision) string {
+	switch outcome := d.GetOutcome(); {
+	case !strings.HasSuffix(name, target.ShadowSuffix):
+		return outcome
+	case outcome == "APPLIED":
+		return "SEEN"
+	case outcome == "DROPPED":
+		return "NOT SEEN"
+	default:
+		return outcome
+	}
+}
+
 // why is the reason of a decision, its error, what stages changed, and what became of its change if it was not applied.
-func why(d *setpointv1.Decision) string {
+func why(name string, d *setpointv1.Decision) string {
 	// Never cut: it has until when an override acts, whose it is and why.
 	parts := []string{adjusted.Reason(cmp.Or(d.GetReason(), limitOf(d)), adjusted.Messages(d.GetAdjustments())...), d.GetError()}
-	switch d.GetOutcome() {
+	switch outcome(name, d) {
 	case "FAILED":
 		for _, condition := range d.GetConditions() {
 			if condition.GetReason() == recommender.FailedUpdateScale {

@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // watched runs targets watch until the test has read its lines, and has it end well then.
@@ -127,8 +128,25 @@ func TestADecisionWithoutAReasonSaysWhatLimitsIt(t *testing.T) {
 		{"a reason is enough", &setpointv1.Decision{Reason: "cpu", Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, limited}}, "cpu"},
 		{"by nothing", &setpointv1.Decision{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{able, within}}, ""},
 	} {
-		if got := why(tt.d); got != tt.want {
+		if got := why(demoTarget, tt.d); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
+		}
+	}
+}
+
+// A shadow applies nothing, and reports nothing.
+func TestTheOutcomeOfAShadow(t *testing.T) {
+	t.Parallel()
+	for was, want := range map[string]string{"NONE": "NONE", "PENDING": "PENDING", "APPLIED": "SEEN", "DROPPED": "NOT SEEN"} {
+		d := &setpointv1.Decision{Outcome: was, Reason: "cpu"}
+		if got := outcome(demoTarget+target.ShadowSuffix, d); got != want {
+			t.Errorf("%s of a shadow is %s, want %s", was, got, want)
+		}
+		if got := outcome(demoTarget, d); got != was {
+			t.Errorf("%s is %s", was, got)
+		}
+		if got := why(demoTarget+target.ShadowSuffix, d); got != "cpu" {
+			t.Errorf("%s of a shadow: %q", was, got)
 		}
 	}
 }

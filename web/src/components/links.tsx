@@ -1,8 +1,5 @@
-import { parseName } from "../lib/names";
+import { parseName, shadowSuffix } from "../lib/names";
 import { useSession } from "../session";
-
-/** What ends the names of shadows at the service. */
-export const shadowSuffix = ".-shadow";
 
 /** A template with a target's name in its place; the service has checked where it leads. */
 export function linkOf(template: string, name: string): string {

@@ -100,10 +100,10 @@ export function FleetView(props: { name: string }) {
               chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })} compared={compared} select={select}
             />
           </section>
-          <DecisionList decisions={decisions} chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })} now={now} />
+          <DecisionList target={name} decisions={decisions} chosen={chosen} choose={(d) => changeQuery({ decision: d.recommendationId ?? "" })} now={now} />
         </div>
         <aside class="side-column">
-          {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />}
+          {told && <StoryCard target={name} decision={told} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />}
           <OverridesCard target={name} known={{ replicas: known ? fleet.desiredReplicas ?? 0 : undefined, ...bounds }} told={overriding(decisions.at(-1))} changed={reload} />
           <StatusCard status={fleet.status} />
           <SpecCard fleet={fleet} />

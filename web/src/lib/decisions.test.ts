@@ -39,6 +39,9 @@ test("a story says what happens, and why, as explain does", () => {
   const failed = story({ currentReplicas: 5, desiredReplicas: 5, conditions: [{ type: "ScalingActive", status: "False", reason: "FailedGetResourceMetric", message: "no metrics" }] });
   assert.equal(failed.tone, "alarm");
   assert.equal(story({ currentReplicas: 5, desiredReplicas: 5 }).because[0]!.text, "the metrics ask for no change");
+  const ends = (outcome: string, target: string) => story({ currentReplicas: 3, desiredReplicas: 5, outcome }, target).outcome[0];
+  assert.deepEqual(["PENDING", "APPLIED", "FAILED", "DROPPED", "NONE"].map((o) => ends(o, "web")), ["pending", "applied", "failed", "not applied", ""]);
+  assert.deepEqual(["PENDING", "APPLIED", "DROPPED", "NONE"].map((o) => ends(o, "web.-shadow")), ["pending", "seen", "not seen", ""], "a shadow applies nothing");
 });
 
 test("a story under an override begins with what holds, and what the metrics ask for, in the service's words", () => {

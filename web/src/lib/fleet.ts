@@ -35,7 +35,7 @@ export function fleetPace(f: Fleet): { asked: number; patience: number } {
   return { asked: Math.max(...times), patience: seconds(f.spec?.staleAfter) ?? Infinity };
 }
 
-const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "No member calls any more: nothing scales it now. See whether their agents run." };
+const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "No member calls any more: Setpoint does not scale it now. See whether their agents run, or give way to other autoscalers." };
 
 /** What was the matter with a fleet when it was read, ms of the service's clock, most urgent first; empty: nothing was. */
 export function troubles(f: Fleet, now: number): Look[] {

@@ -48,7 +48,7 @@ test("the most urgent state tells why", () => {
   assert.equal(why(Failing, { conditions: [condition("ScalingActive", "False", "FailedGetExternalMetric")] }).short, "ScalingActive: FailedGetExternalMetric");
   assert.equal(why(Failing, { conditions, error: "of one" }).short, "of one", "the other metric decides");
   assert.equal(why(UpdateFailed, { conditions: [condition("AbleToScale", "False", "FailedUpdateScale")] }).short, "The last change could not be applied");
-  assert.equal(why(NotAsked | Held, { conditions }).short, "Nobody asks: is its agent running?");
+  assert.equal(why(NotAsked | Held, { conditions }).short, "Nobody asks: does its agent run, or give way to another autoscaler?");
   assert.equal(why(0, { reason: "All metrics below target" }).short, "All metrics below target");
 });
 

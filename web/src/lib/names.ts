@@ -6,6 +6,9 @@ export interface Name {
   target: string;
 }
 
+/** What ends the names of shadows at the service. */
+export const shadowSuffix = ".-shadow";
+
 /** The segments of clusters/…/namespaces/…/targets/…. */
 export function parseName(name: string): Name {
   const s = name.split("/");

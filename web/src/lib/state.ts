@@ -49,7 +49,7 @@ const state = (bit: number, id: string, word: string, label: string, chip: strin
 
 /** The states, most urgent first. */
 export const states: readonly StateInfo[] = [
-  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: nothing scales it now."),
+  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: Setpoint does not scale it now. Its agent does not run, or gives way to another autoscaler."),
   state(Unreadable, "unreadable", "SCALE_UNREADABLE", "Scale unreadable", "No scale", "✕", "failing", false, "AbleToScale", "The workload's count can't be read."),
   state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),
   state(Failing, "failing", "METRICS_FAILING", "Failing metrics", "Failing", "✕", "failing", true, "ScalingActive", "A metric can't be read or computed. The count does not go down then."),
@@ -144,7 +144,7 @@ export function why(bits: number, d: Decision): { short: string; long: string } 
   const reason = d.reason ?? "";
   const long = c?.message || error || reason;
   // What was asked for has changed since nobody asks; what was decided last is the rest.
-  if (bits & NotAsked) return { short: "Nobody asks: is its agent running?", long: long ? `Decided last: ${long}` : "" };
+  if (bits & NotAsked) return { short: "Nobody asks: does its agent run, or give way to another autoscaler?", long: long ? `Decided last: ${long}` : "" };
   if (c && !(bits & AtMin && reason)) return { short: short[c.reason ?? ""] ?? (core(c.message ?? "") || c.reason || ""), long };
   if (bits & Failing) return { short: core(error) || "One of several metrics has no reading; the others decide", long };
   return { short: reason, long };

@@ -5,6 +5,7 @@ import type { HorizontalPodAutoscalerConditionJson as Condition, DecisionJson as
 import { adjustments, stageName, type Adjustment } from "./adjustments";
 import { counts, unread } from "./decisions";
 import { count, integer } from "./format";
+import { shadowSuffix } from "./names";
 import { plainText } from "./text";
 import { core, undecided } from "./state";
 
@@ -14,15 +15,22 @@ export interface Story {
   tone: "up" | "down" | "alarm" | "calm";
   /** Why, most decisive first. */
   because: { text: string; tone: "plain" | "notice" | "alarm" }[];
-  /** What became of it; empty: nothing to tell. */
-  outcome: string;
+  /** What became of it, in a word or two and in a sentence; both empty: nothing to tell. */
+  outcome: [short: string, long: string];
 }
 
-const outcomes: Record<string, string> = {
-  PENDING: "Not yet known whether it was applied.",
-  APPLIED: "It was applied.",
-  FAILED: "Applying it failed.",
-  DROPPED: "It was never reported, and the next request did not show it: it counts as not applied.",
+const none: Story["outcome"] = ["", ""];
+const outcomes: Record<string, Story["outcome"]> = {
+  PENDING: ["pending", "Not yet known whether it was applied."],
+  APPLIED: ["applied", "It was applied."],
+  FAILED: ["failed", "Applying it failed."],
+  DROPPED: ["not applied", "It was never reported, and the next request did not show it: it counts as not applied."],
+};
+// A shadow applies nothing.
+const seen: Record<string, Story["outcome"]> = {
+  PENDING: ["pending", "Not yet known whether the workload comes to this count."],
+  APPLIED: ["seen", "The workload had this count at the shadow's next decision."],
+  DROPPED: ["not seen", "The workload did not have this count at the shadow's next decision."],
 };
 
 function headline(d: Decision): string {
@@ -36,8 +44,8 @@ function headline(d: Decision): string {
   return `stays at ${count(to, "replica")}`;
 }
 
-/** The story of a decision. */
-export function story(d: Decision): Story {
+/** The story of a decision on the target. */
+export function story(d: Decision, target = ""): Story {
   const from = d.currentReplicas ?? 0;
   const to = d.desiredReplicas ?? 0;
   const find = (type: string): Condition | undefined => d.conditions?.find((c) => c.type === type);
@@ -48,7 +56,7 @@ export function story(d: Decision): Story {
     head: headline(d),
     tone: to > from ? "up" : to < from ? "down" : "calm",
     because: [],
-    outcome: outcomes[d.outcome ?? ""] ?? "",
+    outcome: (target.endsWith(shadowSuffix) ? seen : outcomes)[d.outcome ?? ""] ?? none,
   };
   const because = (text: string | undefined, tone: Story["because"][0]["tone"]) => text && out.because.push({ text: plainText(text, 2000), tone });
   if (able?.status === "False") {

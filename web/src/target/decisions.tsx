@@ -9,8 +9,8 @@ import { told } from "../lib/decisions";
 import { integer, millis } from "../lib/format";
 import { story } from "../lib/story";
 
-export function DecisionList(props: { decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
-  const { decisions, chosen, choose, now } = props;
+export function DecisionList(props: { target: string; decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
+  const { target, decisions, chosen, choose, now } = props;
   const [all, setAll] = useState(false);
   const [limit, setLimit] = useState(20);
   const shown = decisions.filter((d) => all || told(d)).reverse();
@@ -36,7 +36,7 @@ export function DecisionList(props: { decisions: readonly Decision[]; chosen: De
       </header>
       <div ref={list} class="decision-list" onKeyDown={onKey}>
         {rows.map((d) => {
-          const s = story(d);
+          const s = story(d, target);
           return (
             <button
               key={d.recommendationId}
@@ -47,7 +47,7 @@ export function DecisionList(props: { decisions: readonly Decision[]; chosen: De
               <span class="d-mark" aria-hidden="true">{s.tone === "up" ? "▲" : s.tone === "down" ? "▼" : s.tone === "alarm" ? "✕" : "·"}</span>
               <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
               <span class="d-why"><StageChips decision={d} most={1 + turned(d)} /> <Plain decision={d} /> {s.because[0]?.text}</span>
-              <span class="d-outcome">{d.outcome === "APPLIED" ? "applied" : d.outcome === "FAILED" ? "failed" : d.outcome === "PENDING" ? "pending" : d.outcome === "DROPPED" ? "not applied" : ""}</span>
+              <span class="d-outcome">{s.outcome[0]}</span>
               <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
             </button>
           );

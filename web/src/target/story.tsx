@@ -11,6 +11,7 @@ import { reading, wanted } from "../lib/metrics";
 import { story } from "../lib/story";
 
 interface StoryProps {
+  target: string;
   decision: Decision;
   chosen: boolean;
   /** Of this decision; undefined: not kept. */
@@ -22,7 +23,7 @@ interface StoryProps {
 
 export function StoryCard(props: StoryProps) {
   const { decision: d, chosen, explanation, now } = props;
-  const s = story(d);
+  const s = story(d, props.target);
   // What adjustments say is told once, with the stage and until when.
   const told = new Set(adjustments(d).map((a) => a.text));
   const adjusted = <Adjustments decision={d} />;
@@ -44,7 +45,7 @@ export function StoryCard(props: StoryProps) {
       </ul>
       {!first && adjusted}
       <p class="muted">
-        Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome}
+        Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome[1]}
       </p>
       <Sums {...props} />
       {explanation && <Steps explanation={explanation} />}

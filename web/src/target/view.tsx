@@ -146,10 +146,10 @@ export function TargetView(props: { name: string }) {
             <MetricChart key={i} index={i} span={chart.span} decisions={decisions} spec={target.specInUse} explanation={explains(latest)} choose={choose} select={select} />
           ))}
           {metrics > 4 && <p class="muted">{count(metrics - 4, "more metric")} are in the decisions' readings.</p>}
-          <DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} />
+          <DecisionList target={name} decisions={decisions} chosen={chosen} choose={choose} now={now} />
         </div>
         <aside class="side-column">
-          {told && <StoryCard decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => changeQuery({ decision: "" })} />}
+          {told && <StoryCard target={name} decision={told} chosen={chosen !== undefined} explanation={explains(told)} spec={target.specInUse} now={now} back={() => changeQuery({ decision: "" })} />}
           <OverridesCard target={name} known={{ replicas: countNow(latest), ...bounds }} told={overriding(latest)} changed={reload} />
           <NextCard target={target} asked={asked} now={now} />
           <SpecCard target={target} name={name} />
@@ -276,9 +276,9 @@ function Unknown(props: { name: string; decisions: readonly Decision[]; now: num
       <h1>{parseName(name).target}</h1>
       <p>The service has no history of this target, only decisions. A member of a fleet has none of its own: its fleet decides for it.</p>
       <div class="columns">
-        <div class="main-column"><DecisionList decisions={decisions} chosen={chosen} choose={choose} now={now} /></div>
+        <div class="main-column"><DecisionList target={name} decisions={decisions} chosen={chosen} choose={choose} now={now} /></div>
         <aside class="side-column">
-          <StoryCard decision={chosen ?? decisions.at(-1)!} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />
+          <StoryCard target={name} decision={chosen ?? decisions.at(-1)!} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />
         </aside>
       </div>
       <p><a href={base}>All targets</a></p>

@@ -3,11 +3,10 @@
 
 import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
 import { get, serviceNow } from "../api/client";
-import { shadowSuffix } from "../components/links";
 import { watch, type Link } from "../api/watch";
 import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
-import { parseName } from "../lib/names";
+import { parseName, shadowSuffix } from "../lib/names";
 import { reached } from "../lib/decisions";
 import { fleetPace } from "../lib/fleet";
 import { Spark } from "../lib/spark";

@@ -10,6 +10,7 @@ import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
 import { Ago, useNow } from "../components/time";
 import { brief, count, integer, largest } from "../lib/format";
+import { shadowSuffix } from "../lib/names";
 import { save } from "../lib/save";
 import { NotAsked, states } from "../lib/state";
 import { current } from "../lib/overrides";
@@ -405,7 +406,7 @@ class RowView extends Component<RowProps> {
         }}
       >
         <div role="gridcell" class="c-name">
-          <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -".-shadow".length)}<span class="tag">shadow</span></> : row.target}{row.fleet && <span class="tag">fleet</span>}</a>
+          <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -shadowSuffix.length)}<span class="tag">shadow</span></> : row.target}{row.fleet && <span class="tag">fleet</span>}</a>
           <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} inRow /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
