@@ -159,13 +159,14 @@ func checkURL(text string, insecure bool) string {
 		return "must be a URL such as https://login.example.com"
 	case u.User != nil, u.RawQuery != "", u.Fragment != "":
 		return "must be a URL without user, query and fragment"
-	case u.Scheme == "http" && !insecure && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !insecure && !OnLoopback(u.Hostname()):
 		return "must be an https URL: over plain http anybody between could put in keys (insecure: true allows it)"
 	}
 	return ""
 }
 
-func loopback(host string) bool {
+// OnLoopback reports whether a URL with that host stays on its machine.
+func OnLoopback(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

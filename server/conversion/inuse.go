@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // SharedSpec is the hash of what the specs of many workloads have in common: all but the workload's
@@ -53,20 +54,12 @@ func (s *SharedSpec) Hash(workload string, minReplicas, maxReplicas int32) uint6
 // HashOfSpec returns the hash of a spec with its options and stages.
 func HashOfSpec(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stages *setpointv1.Stages) uint64 {
 	shared := sharedSpecOf(spec, options, stages)
-	return shared.Hash(spec.GetScaleTargetRef().GetName(), leastReplicas(spec), spec.GetMaxReplicas())
-}
-
-// leastReplicas is the spec's minimum, which is 1 by default.
-func leastReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
-	if spec.MinReplicas == nil {
-		return 1
-	}
-	return spec.GetMinReplicas()
+	return shared.Hash(spec.GetScaleTargetRef().GetName(), validation.MinReplicas(spec), spec.GetMaxReplicas())
 }
 
 // SpecInUse returns a spec, its options and its stages with the hash, as they are stored.
 func SpecInUse(spec *setpointv1.HorizontalPodAutoscalerSpec, options *setpointv1.RecommendOptions, stages *setpointv1.Stages) *setpointv1.SpecInUse {
-	least := leastReplicas(spec)
+	least := validation.MinReplicas(spec)
 	if proto.Size(options) == 0 {
 		options = nil
 	}

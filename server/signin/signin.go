@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"html"
-	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -121,15 +120,10 @@ func checkRedirectURL(text string) (secure bool, err error) {
 		return false, fmt.Errorf("sign-in: the redirect URL %q must be the service's address and %s, as https://setpoint.example.com%s", text, CallbackPath, CallbackPath)
 	case u.Scheme == "https":
 		return true, nil
-	case u.Scheme == "http" && isLoopback(u.Hostname()):
+	case u.Scheme == "http" && auth.OnLoopback(u.Hostname()):
 		return false, nil
 	}
 	return false, fmt.Errorf("sign-in: the redirect URL %q must be of https; http is for localhost only", text)
-}
-
-func isLoopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // Issuer is the issuer's URL.

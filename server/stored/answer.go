@@ -9,6 +9,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -35,7 +36,7 @@ type outcome struct {
 // caller, whose count may differ.
 func newOutcome(r *setpointv1.Recommendation, failed string, spec *setpointv1.TargetSpec) *outcome {
 	o := &outcome{recommendation: r, period: period(spec)}
-	r.MinReplicas, r.MaxReplicas = leastOf(spec.GetSpec()), spec.GetSpec().GetMaxReplicas()
+	r.MinReplicas, r.MaxReplicas = validation.MinReplicas(spec.GetSpec()), spec.GetSpec().GetMaxReplicas()
 	if r.GetAction() != conversion.NoAction || held(r) {
 		return o
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/shadows"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -64,7 +65,7 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 			return nil, err
 		}
 		// By a caller's word alone nobody else's workload is switched off.
-		q.unrecorded = by.off && leastOf(q.spec.GetSpec()) > 0
+		q.unrecorded = by.off && validation.MinReplicas(q.spec.GetSpec()) > 0
 		answered := answers(&q.record, q.spec, q.now)
 		var decided *outcome
 		if answered {
@@ -129,7 +130,7 @@ func (q *question) decode() (err error) {
 	if q.spec.GetFleet() != nil {
 		return ErrIsFleet
 	}
-	if _, _, err := q.poll.within(leastOf(q.spec.GetSpec()), q.spec.GetSpec().GetMaxReplicas()); err != nil {
+	if _, _, err := q.poll.within(validation.MinReplicas(q.spec.GetSpec()), q.spec.GetSpec().GetMaxReplicas()); err != nil {
 		return err
 	}
 	if q.records[1].Exists() {
@@ -182,14 +183,6 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 // largeObservation is the size, in bytes, from which decoding an observation takes longer than
 // another look at the store.
 const largeObservation = 32 << 10
-
-// leastOf is the lower bound of a spec.
-func leastOf(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
-	if spec.MinReplicas == nil {
-		return 1
-	}
-	return spec.GetMinReplicas()
-}
 
 // answers reports whether the last decision answers polls.
 func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool {
@@ -273,7 +266,7 @@ func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, er
 	case !q.spec.GetAssumeApplied():
 		return nil, q.noScale()
 	}
-	least := leastOf(q.spec.GetSpec())
+	least := validation.MinReplicas(q.spec.GetSpec())
 	if q.record.Last.At != 0 {
 		least = max(least, q.record.Last.To)
 	}

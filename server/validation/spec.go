@@ -36,7 +36,7 @@ func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, opts SpecOptions) []Viol
 	}
 	var c checker
 	p := field.NewPath("spec")
-	lower := lowerBound(spec)
+	lower := MinReplicas(spec)
 	c.replicas(p, lower, spec.GetMaxReplicas(), opts)
 	if ref := spec.GetScaleTargetRef(); ref != nil {
 		// The only scalable kind of the core group.
@@ -48,8 +48,8 @@ func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, opts SpecOptions) []Viol
 	return c.violations()
 }
 
-// lowerBound returns minReplicas with its default.
-func lowerBound(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
+// MinReplicas returns minReplicas, which is 1 by default.
+func MinReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
 	if spec.MinReplicas == nil {
 		return 1
 	}
