@@ -113,12 +113,7 @@ func (f *Fleet) spec(s *Scenario, a *Autoscaler, rule FleetRule) *fleet.Spec {
 
 // global reports whether each member reads the whole of a metric.
 func (f *Fleet) global(m *recommender.MetricSpec) bool {
-	return total(m) && slices.Contains(f.Global, metricKey(m))
-}
-
-// total reports whether a metric is read as a whole, without pods.
-func total(m *recommender.MetricSpec) bool {
-	return m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric
+	return fleet.IsTotal(m) && slices.Contains(f.Global, metricKey(m))
 }
 
 // bounds are those of its own spec, below 0: none; a drained member may become empty.
@@ -193,7 +188,7 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 		c.refuse(rule >= fleetRules, "fleet.rules[%d]: unknown rule %d", i, rule)
 	}
 	for _, name := range f.Global {
-		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return total(&m) && metricKey(&m) == name })
+		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return fleet.IsTotal(&m) && metricKey(&m) == name })
 		c.refuse(!known, "fleet.scopes: the spec has no Object or External metric %q", name)
 	}
 	for _, rule := range []FleetRule{Karmada, Independent} {
@@ -203,7 +198,7 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 	if slices.Contains(f.Compared(), Karmada) {
 		for i := range a.Spec.Metrics {
 			m := &a.Spec.Metrics[i]
-			c.refuse(total(m), "fleet.rules: spec.metrics[%d] is %s, and karmada is modelled for metrics of pods only: name the other rules", i, m.Type)
+			c.refuse(fleet.IsTotal(m), "fleet.rules: spec.metrics[%d] is %s, and karmada is modelled for metrics of pods only: name the other rules", i, m.Type)
 		}
 	}
 	for i := range s.Events {

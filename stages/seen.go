@@ -54,8 +54,6 @@ func (s *seen) says() string {
 
 func (s *seen) title() string { return (&Override{Name: "/" + s.id, Level: s.level}).title() }
 
-func instant(milli int64) string { return time.UnixMilli(milli).UTC().Format(time.RFC3339) }
-
 // seeOverrides tells which overrides begin or end with this decision, and remembers them. So each decision log has
 // what acts on its target, whatever it was made for, and nothing is written when an override is.
 func (r *run) seeOverrides() {
@@ -89,7 +87,7 @@ func (r *run) seeOverrides() {
 		if len(left) >= mostSeen {
 			break
 		}
-		if !slices.ContainsFunc(left, o.is) && r.tellOverride(recommender.OverrideBegins, o.title()+" begins, until "+instant(o.expires)+": "+o.says(), o.expires) {
+		if !slices.ContainsFunc(left, o.is) && r.tellOverride(recommender.OverrideBegins, o.title()+" begins, until "+clockOf(o.expires)+": "+o.says(), o.expires) {
 			left = append(left, *o)
 		}
 	}
@@ -111,14 +109,14 @@ func (r *run) ended(s *seen) string {
 		at = r.now
 	}
 	if at.UnixMilli() >= s.expires {
-		return "has ended at " + instant(s.expires)
+		return "has ended at " + clockOf(s.expires)
 	}
 	if r.Deleted != nil {
 		if by, when, known := r.Deleted(s.level, s.id, time.UnixMilli(s.made)); known {
-			return "was deleted by " + cmp.Or(cut(by, mostSeenText), "somebody") + " at " + when.UTC().Format(time.RFC3339) + ", before its end at " + instant(s.expires)
+			return "was deleted by " + cmp.Or(cut(by, mostSeenText), "somebody") + " at " + when.UTC().Format(time.RFC3339) + ", before its end at " + clockOf(s.expires)
 		}
 	}
-	return "is gone before its end at " + instant(s.expires)
+	return "is gone before its end at " + clockOf(s.expires)
 }
 
 // tellOverride tells that an override begins or ends, if there is room in this decision.
