@@ -30,8 +30,6 @@ func (r random) chance(percent int) bool { return r.IntN(100) < percent }
 
 func oneOf[T any](r random, values ...T) T { return values[r.IntN(len(values))] }
 
-func ptr[T any](v T) *T { return &v }
-
 func utilization(percent int32) recommender.MetricSpec {
 	return recommender.MetricSpec{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &percent}}
 }
@@ -75,7 +73,7 @@ func (r random) metric() recommender.MetricSpec {
 func (r random) rules(windows ...int32) recommender.ScalingRules {
 	rules := recommender.ScalingRules{
 		SelectPolicy:               oneOf(r, recommender.MaxChange, recommender.MaxChange, recommender.MinChange, recommender.NoSelection),
-		StabilizationWindowSeconds: ptr(oneOf(r, windows...)),
+		StabilizationWindowSeconds: new(oneOf(r, windows...)),
 	}
 	for range r.between(1, 3) {
 		p := recommender.ScalingPolicy{Type: recommender.PercentPolicy, Value: int32(r.between(1, 120)), PeriodSeconds: int32(r.between(1, 90))}
@@ -85,7 +83,7 @@ func (r random) rules(windows ...int32) recommender.ScalingRules {
 		rules.Policies = append(rules.Policies, p)
 	}
 	if r.chance(20) {
-		rules.Tolerance = ptr(float64(r.IntN(30)) / 100)
+		rules.Tolerance = new(float64(r.IntN(30)) / 100)
 	}
 	return rules
 }

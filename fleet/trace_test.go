@@ -456,7 +456,7 @@ func TestDigestsThatCanNotBeReadAreRefused(t *testing.T) {
 // A share that a member has not learnt yet is no change by somebody else.
 func TestSharesOnTheirWayAreNotUndone(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
-	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 	w.run(minute)
 	w.usage(70, "a", "b", "c")
 	w.now = w.now.Add(10 * time.Second)
@@ -480,7 +480,7 @@ func TestSharesOnTheirWayAreNotUndone(t *testing.T) {
 // A total on target proposes the observed replicas: those on their way are.
 func TestReplicasOnTheirWayAreObserved(t *testing.T) {
 	w := newWorld(t, external(true, 10_000), 4, 4, 4)
-	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 	w.of("a").queue = 120
 	w.run(minute)
 	w.of("a").queue = 140
@@ -948,7 +948,7 @@ func TestMemberThatFailsAndFallsSilentTakesFromNobody(t *testing.T) {
 			pods := int64(20)
 			if had == 8 {
 				pods = 12
-				w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+				w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 			}
 			for told := had; told == had; { // until it is told
 				w.periods(1, pods, noCheck)
@@ -1081,7 +1081,7 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 		for _, period := range []time.Duration{15 * time.Second, time.Second} {
 			w := newWorld(t, utilization(50), 4, 4)
 			w.spec.Period, w.spec.StaleAfter = period, 3*period
-			w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+			w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 			w.periods(2, 8, noCheck)
 			tt.set(w)
 			w.periods(100, tt.pods, func(before, after []int32) {
@@ -1211,7 +1211,7 @@ func TestDrainOfStuckMemberAddsLittle(t *testing.T) {
 // are told.
 func TestMembersThatLagBehindASpecHoldIt(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
-	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 	w.periods(4, 12, noCheck)
 	w.of("b").stuck, w.of("c").stuck = true, true
 	w.periods(2, 20, noCheck)
@@ -1319,7 +1319,7 @@ func TestAFallWhileAMemberReturnsIsSharedByAll(t *testing.T) {
 	for _, lost := range []OnLost{Hold, Shift} {
 		w := newWorld(t, utilization(50), 4, 4, 4)
 		w.spec.OnLost = lost
-		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 		w.run(minute)
 		w.of("c").silent = true
 		w.usage(50, "a", "b")

@@ -77,7 +77,7 @@ func TestMetricsInTrouble(t *testing.T) {
 		"late": {simulation.MetricsLate, 15 * time.Second, []int64{100, 100, 100, 100, 100, 100, 50, 50, 50}},
 	} {
 		for _, metric := range []string{"", "load"} {
-			w := simulation.Workload{Replicas: ptr(int32(1)), Usage: []simulation.Usage{offered(time.Second)}}
+			w := simulation.Workload{Replicas: new(int32(1)), Usage: []simulation.Usage{offered(time.Second)}}
 			s := &simulation.Scenario{Start: start, Duration: 135 * time.Second, Load: trace(t, 0, 100, 60, 100, 60, 50), Workload: w}
 			s.Events = at(45*time.Second, simulation.Event{Kind: tt.kind, For: time.Minute, By: tt.by, Metric: metric})
 			var got []int64
@@ -121,7 +121,7 @@ func TestFrozenSamplesKeepTheirTime(t *testing.T) {
 // While writing fails the count stays, the engine knows of it, and tries again.
 func TestFailedWritesAreTriedAgain(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(2)), Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(2)), Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 75 * time.Second, Load: trace(t, 0, 4), Workload: w}
 	s.Loop.ApplyDelay = 2 * time.Second
 	s.Events = at(0, simulation.Event{Kind: simulation.WritesFail, For: 20 * time.Second})
@@ -137,7 +137,7 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 // at once, which is no recommendation and holds nothing later; 0 turns the autoscaler off.
 func TestAnotherWriterSetsTheCount(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(2)), Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(2)), Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 90 * time.Second, Load: trace(t, 0, 2), Workload: w}
 	s.Events = []simulation.Event{
 		{At: 20 * time.Second, Kind: simulation.SetReplicas, Replicas: 20},
@@ -194,7 +194,7 @@ func TestARolloutKeepsEnoughPods(t *testing.T) {
 // the rate (4 from 2) lets come a period later.
 func TestPodsBeyondTheSlotsWaitForNodes(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(2)), Usage: []simulation.Usage{offered(time.Second)}, Slots: 3, NodeDelay: 40 * time.Second}
+	w := simulation.Workload{Replicas: new(int32(2)), Usage: []simulation.Usage{offered(time.Second)}, Slots: 3, NodeDelay: 40 * time.Second}
 	s := &simulation.Scenario{Start: start, Duration: 75 * time.Second, Load: trace(t, 0, 5), Workload: w}
 	var running []int32
 	var pending []int
@@ -220,7 +220,7 @@ func TestPodsBeyondTheSlotsWaitForNodes(t *testing.T) {
 func TestDeletedPodsDrain(t *testing.T) {
 	t.Parallel()
 	w := simulation.Workload{
-		Replicas: ptr(int32(2)), Usage: []simulation.Usage{offered(time.Second)}, Capacity: 1,
+		Replicas: new(int32(2)), Usage: []simulation.Usage{offered(time.Second)}, Capacity: 1,
 		Drain: 10 * time.Second, Grace: 30 * time.Second,
 	}
 	s := &simulation.Scenario{Start: start, Duration: time.Minute, Load: trace(t, 0, 4), Workload: w}

@@ -240,7 +240,7 @@ func TestMembersDiffer(t *testing.T) {
 	s.Fleet.Members[0].Max = 5
 	s.Fleet.Members[1].Startup = &simulation.Startup{From: 5 * minute}
 	s.Fleet.Members[2].Weight = 3
-	s.Fleet.Members[2].Replicas = ptr(int32(4))
+	s.Fleet.Members[2].Replicas = new(int32(4))
 	for _, rule := range []simulation.FleetRule{simulation.Hold, simulation.SurviveOne} {
 		list, _ := rounds(t, s, onCPU(3, 60, 80), rule)
 		for _, r := range list {
@@ -461,7 +461,7 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		},
 		"fleet: the members have 40004 replicas": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
 			for i := range 2 {
-				s.Fleet.Members[i].Replicas = ptr(int32(simulation.MaxPods))
+				s.Fleet.Members[i].Replicas = new(int32(simulation.MaxPods))
 			}
 		},
 		"3 members in 734400 steps are 2203200 calls, more than 2200000": func(s *simulation.Scenario, _ *simulation.Autoscaler) {
@@ -560,7 +560,7 @@ func TestFleetDrainsAndKeepsOwnBounds(t *testing.T) {
 		want   []int32
 	}{
 		"as it is":  {func([]simulation.FleetMember) {}, []int32{4, 4, 4}},
-		"c drained": {func(m []simulation.FleetMember) { m[2].Drained, m[2].OwnMin, m[2].Replicas = true, 2, ptr(int32(4)) }, []int32{6, 6, 0}},
+		"c drained": {func(m []simulation.FleetMember) { m[2].Drained, m[2].OwnMin, m[2].Replicas = true, 2, new(int32(4)) }, []int32{6, 6, 0}},
 		"a small":   {func(m []simulation.FleetMember) { m[0].OwnMax = 2 }, []int32{2, 5, 5}},
 		"b large":   {func(m []simulation.FleetMember) { m[1].OwnMin = 8 }, []int32{2, 8, 2}},
 	} {
@@ -568,7 +568,7 @@ func TestFleetDrainsAndKeepsOwnBounds(t *testing.T) {
 		s.Fleet.Rules = three
 		if name == "c drained" {
 			for i := range 2 {
-				s.Fleet.Members[i].Replicas = ptr(int32(4))
+				s.Fleet.Members[i].Replicas = new(int32(4))
 			}
 		}
 		tt.change(s.Fleet.Members)

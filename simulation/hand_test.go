@@ -62,10 +62,10 @@ func TestThePolicyExampleOfKubernetes(t *testing.T) {
 	t.Parallel()
 	a := onTotal(1, 100, 1)
 	a.Spec.Behavior = &recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.ScalingRules{
-		StabilizationWindowSeconds: ptr(int32(0)), SelectPolicy: recommender.MaxChange,
+		StabilizationWindowSeconds: new(int32(0)), SelectPolicy: recommender.MaxChange,
 		Policies: []recommender.ScalingPolicy{{Type: recommender.PodsPolicy, Value: 4, PeriodSeconds: 60}, {Type: recommender.PercentPolicy, Value: 10, PeriodSeconds: 60}},
 	}}
-	w := simulation.Workload{Replicas: ptr(int32(80)), Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(80)), Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 15 * time.Minute, Load: trace(t, 0, 10), Workload: w}
 	s.Loop.SyncPeriod = time.Minute
 	want := []int32{72, 64, 57, 51, 45, 40, 36, 32, 28, 24, 20, 16, 12, 10, 10}
@@ -83,7 +83,7 @@ func TestThePolicyExampleOfKubernetes(t *testing.T) {
 // The default window of 5 minutes: what was needed until 60 s holds the count up to 360 s.
 func TestTheScaleDownWindowHoldsTheCount(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(10)), Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(10)), Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 8 * time.Minute, Load: trace(t, 0, 10, 60, 10, 60, 2), Workload: w}
 	result := run(t, s, onTotal(1, 100, 1))
 	// At 60 s the mean of the second before is still 10. Its recommendation is in the window
@@ -111,7 +111,7 @@ func fixed(replicas int32) *simulation.Autoscaler { return onTotal(replicas, rep
 // first out: but for the 10 of the first second all that is not lost has to wait.
 func TestWhatCannotBeServedWaitsOrIsLost(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 150}, Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 150}, Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 30 * time.Second, Load: trace(t, 0, 30, 10, 30, 10, 5), Workload: w}
 	f := run(t, s, fixed(1)).Figures
 	if f.Offered != 400 || f.Lost != 50 || f.Late != 240+20*5 || f.Served != 300 || f.Queued != 50 || f.ShortTime != 10*time.Second {
@@ -129,7 +129,7 @@ func TestWhatCannotBeServedWaitsOrIsLost(t *testing.T) {
 // 10 a second for 5 s.
 func TestWhatWaitsTooLongIsLost(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 1e6, Timeout: 5 * time.Second}, Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 1e6, Timeout: 5 * time.Second}, Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 20 * time.Second, Load: trace(t, 0, 20), Workload: w}
 	f := run(t, s, fixed(1)).Figures
 	if f.Served != 200 || f.Offered != 400 || f.Lost+f.Queued != 200 || f.Queued > 100 || f.Queued < 50 {
@@ -142,7 +142,7 @@ func TestWhatWaitsTooLongIsLost(t *testing.T) {
 func TestLostLoadComesBack(t *testing.T) {
 	t.Parallel()
 	w := simulation.Workload{
-		Replicas: ptr(int32(1)), Capacity: 1000, Retries: simulation.Retries{Count: 2, Delay: 5 * time.Second, Factor: 2},
+		Replicas: new(int32(1)), Capacity: 1000, Retries: simulation.Retries{Count: 2, Delay: 5 * time.Second, Factor: 2},
 		Usage: []simulation.Usage{offered(time.Second)},
 	}
 	s := &simulation.Scenario{Start: start, Duration: time.Minute, Load: trace(t, 0, 10, 10, 10, 10, 0), Workload: w}
@@ -159,12 +159,12 @@ func TestLostLoadComesBack(t *testing.T) {
 // the rest on, so that all is served.
 func TestSaturatedPodsPassTheRestOn(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(4)), Capacity: 10, Imbalance: 0.8, Usage: []simulation.Usage{offered(time.Second), {Metric: "rps", PerLoad: 1000, Window: 15 * time.Second}}}
+	w := simulation.Workload{Replicas: new(int32(4)), Capacity: 10, Imbalance: 0.8, Usage: []simulation.Usage{offered(time.Second), {Metric: "rps", PerLoad: 1000, Window: 15 * time.Second}}}
 	s := &simulation.Scenario{Start: start, Duration: 2 * time.Minute, Seed: 3, Load: trace(t, 0, 36), Workload: w}
 	a := fixed(4)
 	a.Spec.Metrics = append(a.Spec.Metrics, recommender.MetricSpec{
 		Type: recommender.PodsMetric, Metric: recommender.MetricIdentifier{Name: "rps"},
-		Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: ptr(int64(9000))},
+		Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: new(int64(9000))},
 	})
 	var last []int64
 	result, err := simulation.Run(s, a, func(step *simulation.Step) error {
@@ -192,7 +192,7 @@ func TestSaturatedPodsPassTheRestOn(t *testing.T) {
 // The reading is the queue's mean length over the window.
 func TestAMetricMayFollowTheQueue(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 1e9}, Usage: []simulation.Usage{
+	w := simulation.Workload{Replicas: new(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 1e9}, Usage: []simulation.Usage{
 		{Metric: "load", PerLoad: 1000, Follows: simulation.QueueLength, Window: 10 * time.Second},
 	}}
 	s := &simulation.Scenario{Start: start, Duration: 31 * time.Second, Load: trace(t, 0, 20), Workload: w}
@@ -232,7 +232,7 @@ func TestTheCPULimitIsTheCapacity(t *testing.T) {
 // The line from 0 to 40 crosses a capacity of 10 after a quarter of the way.
 func TestShortageBeginsWhereTheLineCrossesTheCapacity(t *testing.T) {
 	t.Parallel()
-	w := simulation.Workload{Replicas: ptr(int32(1)), Capacity: 10, Usage: []simulation.Usage{offered(time.Second)}}
+	w := simulation.Workload{Replicas: new(int32(1)), Capacity: 10, Usage: []simulation.Usage{offered(time.Second)}}
 	s := &simulation.Scenario{Start: start, Duration: 40 * time.Second, Load: trace(t, 0, 0, 40, 40), Workload: w}
 	f := run(t, s, fixed(1)).Figures
 	if f.ShortTime != 30*time.Second || f.Lost != 450 || f.Served != 350 {

@@ -6,9 +6,8 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
-
-func ptr[T any](v T) *T { return &v }
 
 var start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
@@ -35,27 +34,15 @@ func web(replicas int32) simulation.Workload {
 	}
 }
 
-// onCPU is an autoscaler for a utilization of cpu: 60 % are 30 units a second a pod of web.
-func onCPU(least, most, utilization int32) *simulation.Autoscaler {
-	return &simulation.Autoscaler{
-		Namespace: "shop", Options: recommender.DefaultOptions(),
-		Spec: recommender.Spec{
-			ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"},
-			MinReplicas:    least, MaxReplicas: most,
-			Metrics: []recommender.MetricSpec{{
-				Type: recommender.ResourceMetric, Resource: "cpu",
-				Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization},
-			}},
-		},
-	}
-}
+// onCPU at 60 % is 30 units a second a pod of web.
+var onCPU = simulationtest.OnCPU
 
 // onTotal is an autoscaler for a total of the metric "load", so much a replica.
 func onTotal(least, most int32, each int64) *simulation.Autoscaler {
 	a := onCPU(least, most, 1)
 	a.Spec.Metrics = []recommender.MetricSpec{{
 		Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "load"},
-		Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: ptr(each * 1000)},
+		Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: new(each * 1000)},
 	}}
 	return a
 }

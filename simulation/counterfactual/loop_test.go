@@ -115,13 +115,6 @@ func web(t *testing.T, start simulation.Startup, idle float64) *simulation.Scena
 	}}
 }
 
-func onCPU(least, most, utilization int32) *simulation.Autoscaler {
-	return &simulation.Autoscaler{Namespace: "shop", Options: recommender.DefaultOptions(), Spec: recommender.Spec{
-		ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: least, MaxReplicas: most,
-		Metrics: []recommender.MetricSpec{{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization}}},
-	}}
-}
-
 // What a spec would have done, by the recording of another, is what it does in the same world.
 func TestACounterfactualIsWhatWouldHaveHappened(t *testing.T) {
 	t.Parallel()
@@ -134,12 +127,12 @@ func TestACounterfactualIsWhatWouldHaveHappened(t *testing.T) {
 		same, atMost  float64 // share of the steps with the same count, and difference of replica-hours
 		differenceOne float64 // share of the steps with a count that is one off at most
 	}{
-		{"more room", simulation.Startup{From: 30 * time.Second}, 0, onCPU(2, 60, 60), onCPU(2, 60, 40), 0.9, 0.01, 0.98},
-		{"less room", simulation.Startup{From: 30 * time.Second}, 0, onCPU(2, 60, 50), onCPU(2, 60, 85), 0.9, 0.01, 0.98},
-		{"slow pods", slow, 0, onCPU(2, 60, 60), onCPU(2, 60, 45), 0.85, 0.01, 0.97},
-		{"pods that use something anyway", slow, 40, onCPU(2, 60, 60), onCPU(2, 60, 45), 0.85, 0.02, 0.94},
-		{"a lower maximum", slow, 0, onCPU(2, 60, 60), onCPU(2, 9, 60), 0.95, 0.01, 0.98},
-		{"a higher minimum", slow, 0, onCPU(2, 60, 60), onCPU(12, 60, 60), 0.9, 0.01, 0.98},
+		{"more room", simulation.Startup{From: 30 * time.Second}, 0, simulationtest.OnCPU(2, 60, 60), simulationtest.OnCPU(2, 60, 40), 0.9, 0.01, 0.98},
+		{"less room", simulation.Startup{From: 30 * time.Second}, 0, simulationtest.OnCPU(2, 60, 50), simulationtest.OnCPU(2, 60, 85), 0.9, 0.01, 0.98},
+		{"slow pods", slow, 0, simulationtest.OnCPU(2, 60, 60), simulationtest.OnCPU(2, 60, 45), 0.85, 0.01, 0.97},
+		{"pods that use something anyway", slow, 40, simulationtest.OnCPU(2, 60, 60), simulationtest.OnCPU(2, 60, 45), 0.85, 0.02, 0.94},
+		{"a lower maximum", slow, 0, simulationtest.OnCPU(2, 60, 60), simulationtest.OnCPU(2, 9, 60), 0.95, 0.01, 0.98},
+		{"a higher minimum", slow, 0, simulationtest.OnCPU(2, 60, 60), simulationtest.OnCPU(12, 60, 60), 0.9, 0.01, 0.98},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -180,9 +173,9 @@ func TestACounterfactualIsWhatWouldHaveHappened(t *testing.T) {
 func TestTheModelKeepsTheLoad(t *testing.T) {
 	t.Parallel()
 	s := web(t, simulation.Startup{From: 20 * time.Second}, 0)
-	recorded := record(t, s, onCPU(2, 60, 60), 0)
+	recorded := record(t, s, simulationtest.OnCPU(2, 60, 60), 0)
 	looked := 0
-	loopOf(t, recorded, &onCPU(2, 60, 40).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
+	loopOf(t, recorded, &simulationtest.OnCPU(2, 60, 40).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
 		if o.Source != counterfactual.Modelled || !settled(recorded[i].Input) || !settled(o.Input) {
 			return
 		}
@@ -244,9 +237,9 @@ func TestFullPodsMakeALowerBound(t *testing.T) {
 	t.Parallel()
 	s := web(t, simulation.Startup{}, 0)
 	s.Workload.Containers[0].Limits = []recommender.ResourceUsage{{Resource: "cpu", Milli: 600}}
-	recorded := record(t, s, onCPU(2, 4, 60), 600) // 4 pods do 240 of up to 600
+	recorded := record(t, s, simulationtest.OnCPU(2, 4, 60), 600) // 4 pods do 240 of up to 600
 	bound, short := 0, 0
-	loopOf(t, recorded, &onCPU(2, 60, 60).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
+	loopOf(t, recorded, &simulationtest.OnCPU(2, 60, 60).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
 		if o.LowerBound {
 			bound++
 		}
@@ -270,11 +263,11 @@ func TestWithoutSamplesTheLoadIsUnknown(t *testing.T) {
 	t.Parallel()
 	s := web(t, simulation.Startup{}, 0)
 	s.Duration = time.Hour
-	recorded := record(t, s, onCPU(2, 60, 60), 0)
+	recorded := record(t, s, simulationtest.OnCPU(2, 60, 60), 0)
 	for i := 100; i < 120; i++ {
 		recorded[i].Input.PodMetrics = nil
 	}
-	loopOf(t, recorded, &onCPU(9, 60, 60).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
+	loopOf(t, recorded, &simulationtest.OnCPU(9, 60, 60).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
 		want := counterfactual.Modelled
 		if i >= 100 && i < 120 {
 			want = counterfactual.Unknown
@@ -291,8 +284,8 @@ func TestOtherWritersWriteInBothWorlds(t *testing.T) {
 	s := web(t, simulation.Startup{}, 0)
 	s.Duration = time.Hour
 	s.Events = []simulation.Event{{At: 30*time.Minute + time.Second, Kind: simulation.SetReplicas, Replicas: 30}}
-	recorded := record(t, s, onCPU(2, 60, 60), 0)
-	loopOf(t, recorded, &onCPU(5, 60, 50).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
+	recorded := record(t, s, simulationtest.OnCPU(2, 60, 60), 0)
+	loopOf(t, recorded, &simulationtest.OnCPU(5, 60, 50).Spec, counterfactual.Options{}, func(i int, o *counterfactual.Outcome) {
 		if recorded[i].Time.Sub(s.Start) == 30*time.Minute+15*time.Second && o.Decision.Current != 30 {
 			t.Errorf("%d replicas after somebody set 30", o.Decision.Current)
 		}
@@ -304,10 +297,10 @@ func TestALoopThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := web(t, simulation.Startup{}, 0)
 	s.Duration = time.Hour
-	recorded := record(t, s, onCPU(2, 60, 60), 0)
+	recorded := record(t, s, simulationtest.OnCPU(2, 60, 60), 0)
 	loop := counterfactual.New("shop", counterfactual.Starts{}, counterfactual.Options{})
 	in := *recorded[0].Input
-	in.Spec = onCPU(30_000, 40_000, 60).Spec
+	in.Spec = simulationtest.OnCPU(30_000, 40_000, 60).Spec
 	if _, err := loop.Step(&counterfactual.Step{Time: recorded[0].Time, Input: &in, After: recorded[0].After}); !errors.Is(err, counterfactual.ErrTooMuch) {
 		t.Errorf("got %v", err)
 	}
@@ -318,14 +311,14 @@ func TestACountThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := web(t, simulation.Startup{}, 0)
 	s.Duration = time.Hour
-	recorded := record(t, s, onCPU(2, 60, 60), 0)
+	recorded := record(t, s, simulationtest.OnCPU(2, 60, 60), 0)
 	loop := counterfactual.New("shop", counterfactual.Starts{}, counterfactual.Options{})
 	var err error
 	steps := 0
 	for i := 0; i < len(recorded) && err == nil; i++ {
 		steps++
 		step, in := recorded[i], *recorded[i].Input
-		in.Spec = onCPU(20, 60, 60).Spec
+		in.Spec = simulationtest.OnCPU(20, 60, 60).Spec
 		if step.Input = &in; i >= 10 {
 			in.Scale.SpecReplicas = simulation.MaxPods + 1
 		}

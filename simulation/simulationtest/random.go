@@ -13,6 +13,21 @@ import (
 // Start is the start of all of them.
 var Start = time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 
+// OnCPU returns an autoscaler of the Deployment web for a utilization of cpu.
+func OnCPU(least, most, utilization int32) *simulation.Autoscaler {
+	return &simulation.Autoscaler{
+		Namespace: "shop", Options: recommender.DefaultOptions(),
+		Spec: recommender.Spec{
+			ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"},
+			MinReplicas:    least, MaxReplicas: most,
+			Metrics: []recommender.MetricSpec{{
+				Type: recommender.ResourceMetric, Resource: "cpu",
+				Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization},
+			}},
+		},
+	}
+}
+
 // Random returns a scenario of that many evaluations and an autoscaler for it.
 func Random(seed uint64, evaluations int) (*simulation.Scenario, *simulation.Autoscaler) {
 	r := random{rand.New(rand.NewPCG(seed, 1))}

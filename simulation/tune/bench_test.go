@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
 
@@ -36,7 +37,7 @@ func BenchmarkWeek(b *testing.B) {
 	before := processorSeconds(b)
 	var result *tune.Result
 	for b.Loop() {
-		if result, err = tune.Run(b.Context(), s, onCPU(10, 150, 70), goal, tune.Options{Seed: 1}); err != nil {
+		if result, err = tune.Run(b.Context(), s, simulationtest.OnCPU(10, 150, 70), goal, tune.Options{Seed: 1}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
 
@@ -32,13 +33,6 @@ func scenario(t *testing.T, duration time.Duration, points ...simulation.Point) 
 	return &simulation.Scenario{Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Duration: duration, Load: load, Workload: workload()}
 }
 
-func onCPU(least, most, utilization int32) *simulation.Autoscaler {
-	return &simulation.Autoscaler{Namespace: "shop", Options: recommender.DefaultOptions(), Spec: recommender.Spec{
-		ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"}, MinReplicas: least, MaxReplicas: most,
-		Metrics: []recommender.MetricSpec{{Type: recommender.ResourceMetric, Resource: "cpu", Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &utilization}}},
-	}}
-}
-
 func search(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, goal tune.Goal, options tune.Options) *tune.Result {
 	t.Helper()
 	result, err := tune.Run(t.Context(), s, a, goal, options)
@@ -54,7 +48,7 @@ func TestTheOptimumOfAConstantLoad(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
-	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
+	result := search(t, s, simulationtest.OnCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
 	if result.Given.Searched.Cost < 45 || !result.Given.Reached {
 		t.Errorf("the given spec: %+v", result.Given.Searched)
 	}
@@ -71,7 +65,7 @@ func TestTheSecondPartGoesOn(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	s := scenario(t, 12*time.Hour, simulation.Point{Value: 100})
-	result := search(t, s, onCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
+	result := search(t, s, simulationtest.OnCPU(12, 60, 20), tune.Goal{}, tune.Options{Candidates: 150, Seed: 1, LeastReplicas: 1})
 	replicas := int32(12)
 	s.Workload.Replicas = &replicas
 	for _, c := range append(result.Front, *result.Best) {
@@ -98,7 +92,7 @@ func TestTheOptimumOfJumps(t *testing.T) {
 			simulation.Point{At: at + 40*time.Minute, Value: 100}, simulation.Point{At: at + 50*time.Minute, Value: 100}, simulation.Point{At: at + 50*time.Minute, Value: 10})
 	}
 	s := scenario(t, 8*time.Hour, points...)
-	result := search(t, s, onCPU(2, 60, 50), tune.Goal{}, tune.Options{Candidates: 300, Seed: 1})
+	result := search(t, s, simulationtest.OnCPU(2, 60, 50), tune.Goal{}, tune.Options{Candidates: 300, Seed: 1})
 	if result.Given.Reached {
 		t.Error("the given spec is said to be never short")
 	}
@@ -108,7 +102,7 @@ func TestTheOptimumOfJumps(t *testing.T) {
 		t.Errorf("the minimum is %d, want at least 10", b.Spec.MinReplicas)
 	}
 	// With a tenth of the time allowed it is much cheaper.
-	cheaper := search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.1}, tune.Options{Candidates: 300, Seed: 1})
+	cheaper := search(t, s, simulationtest.OnCPU(2, 60, 50), tune.Goal{MaxShort: 0.1}, tune.Options{Candidates: 300, Seed: 1})
 	if b := cheaper.Best; b == nil || b.Searched.Short > 0.1 || b.Searched.Cost > 0.8*result.Best.Searched.Cost {
 		t.Errorf("with shortage allowed: %+v, without: %+v", b, result.Best.Searched)
 	}
@@ -118,7 +112,7 @@ func TestTheOptimumOfJumps(t *testing.T) {
 func TestTheFront(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 4*time.Hour, simulation.Point{Value: 20}, simulation.Point{At: time.Hour, Value: 200}, simulation.Point{At: 2 * time.Hour, Value: 20}, simulation.Point{At: 4 * time.Hour, Value: 300})
-	result := search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.05}, tune.Options{Candidates: 120, Seed: 3})
+	result := search(t, s, simulationtest.OnCPU(2, 60, 50), tune.Goal{MaxShort: 0.05}, tune.Options{Candidates: 120, Seed: 3})
 	f := result.Front
 	if len(f) < 2 || len(f) > tune.MaxFront {
 		t.Fatalf("%d candidates", len(f))
@@ -129,7 +123,7 @@ func TestTheFront(t *testing.T) {
 		}
 	}
 	// What is told of the best one is what a simulation of it gives.
-	a := onCPU(2, 60, 50)
+	a := simulationtest.OnCPU(2, 60, 50)
 	a.Spec = result.Best.Spec
 	half := *s
 	half.Duration = result.Split
@@ -150,7 +144,7 @@ func TestASearchIsRepeatable(t *testing.T) {
 	s := scenario(t, 2*time.Hour, simulation.Point{Value: 20}, simulation.Point{At: time.Hour, Value: 200}, simulation.Point{At: 2 * time.Hour, Value: 20})
 	of := func(options tune.Options) *tune.Result {
 		options.Candidates = 100
-		return search(t, s, onCPU(2, 60, 50), tune.Goal{MaxShort: 0.01}, options)
+		return search(t, s, simulationtest.OnCPU(2, 60, 50), tune.Goal{MaxShort: 0.01}, options)
 	}
 	one := of(tune.Options{Workers: 1})
 	if many := of(tune.Options{Workers: 7}); !reflect.DeepEqual(one, many) {
@@ -165,7 +159,7 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	s := scenario(t, 30*24*time.Hour, simulation.Point{Value: 20})
-	_, err := tune.Run(ctx, s, onCPU(2, 60, 50), tune.Goal{}, tune.Options{Progress: func(int, int) { cancel() }})
+	_, err := tune.Run(ctx, s, simulationtest.OnCPU(2, 60, 50), tune.Goal{}, tune.Options{Progress: func(int, int) { cancel() }})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
@@ -176,7 +170,7 @@ func TestASearchEndsWithItsContext(t *testing.T) {
 func TestASearchThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 4*time.Hour, simulation.Point{Value: 100})
-	one, err := simulation.Run(s, onCPU(1, 50, 60), nil)
+	one, err := simulation.Run(s, simulationtest.OnCPU(1, 50, 60), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +179,7 @@ func TestASearchThatIsTooLarge(t *testing.T) {
 		done int
 	}{{one.Work, 1}, {10 * one.Work, 1}, {60 * one.Work, 1}} {
 		done := 0
-		_, err := tune.Run(t.Context(), s, onCPU(1, 50, 60), tune.Goal{MaxShort: 1}, tune.Options{Candidates: 200, Work: tt.work, Progress: func(n, _ int) { done = n }})
+		_, err := tune.Run(t.Context(), s, simulationtest.OnCPU(1, 50, 60), tune.Goal{MaxShort: 1}, tune.Options{Candidates: 200, Work: tt.work, Progress: func(n, _ int) { done = n }})
 		if !errors.Is(err, simulation.ErrTooMuch) || done != tt.done {
 			t.Errorf("%d of work: %v after %d runs, want %d", tt.work, err, done, tt.done)
 		}
@@ -195,7 +189,7 @@ func TestASearchThatIsTooLarge(t *testing.T) {
 func TestAGoalThatCannotBeReached(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 2*time.Hour, simulation.Point{Value: 1000})
-	if result := search(t, s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: 40}); result.Best != nil || len(result.Front) == 0 {
+	if result := search(t, s, simulationtest.OnCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: 40}); result.Best != nil || len(result.Front) == 0 {
 		t.Errorf("%+v", result.Best)
 	}
 }
@@ -203,11 +197,11 @@ func TestAGoalThatCannotBeReached(t *testing.T) {
 func TestSearchesThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, time.Minute, simulation.Point{Value: 10})
-	if _, err := tune.Run(t.Context(), s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{}); err == nil {
+	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 6, 50), tune.Goal{}, tune.Options{}); err == nil {
 		t.Error("a minute can't be split")
 	}
 	s = scenario(t, time.Hour, simulation.Point{Value: 10})
-	if _, err := tune.Run(t.Context(), s, onCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: tune.MaxCandidates + 1}); err == nil {
+	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: tune.MaxCandidates + 1}); err == nil {
 		t.Error("too many candidates are tried")
 	}
 }
@@ -235,7 +229,7 @@ func TestTheChosenSpecIsOneToApply(t *testing.T) {
 		}
 		return nil, nil
 	}
-	r := search(t, s, onCPU(2, 60, 40), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 120, Seed: 1, Lint: cheap})
+	r := search(t, s, simulationtest.OnCPU(2, 60, 40), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 120, Seed: 1, Lint: cheap})
 	if !r.Passed || r.Cheapest == nil || r.Best == nil || r.Refused == 0 {
 		t.Fatalf("passed %t, best %+v, cheapest %+v, %d refused", r.Passed, r.Best, r.Cheapest, r.Refused)
 	}
@@ -259,11 +253,11 @@ func TestTheChosenSpecIsOneToApply(t *testing.T) {
 		t.Errorf("%d trials; %+v, given %+v", len(b.Trials), b.Searched, r.Given.Searched)
 	}
 	// The same without the finding is cheaper, and with it in the given spec it is no new one.
-	free := search(t, s, onCPU(2, 60, 40), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 120, Seed: 1})
+	free := search(t, s, simulationtest.OnCPU(2, 60, 40), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 120, Seed: 1})
 	if free.Best == nil || free.Best.Searched.Cost > b.Searched.Cost {
 		t.Errorf("without lint %+v", free.Best)
 	}
-	if own := search(t, s, onCPU(2, 60, 85), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 40, Seed: 1, Lint: cheap}); own.Refused != 0 {
+	if own := search(t, s, simulationtest.OnCPU(2, 60, 85), tune.Goal{MaxShort: 0.01}, tune.Options{Candidates: 40, Seed: 1, Lint: cheap}); own.Refused != 0 {
 		t.Errorf("%d are refused for what the given spec has", own.Refused)
 	}
 }
@@ -272,14 +266,14 @@ func TestTheChosenSpecIsOneToApply(t *testing.T) {
 func TestPartsThatAreVaried(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 4*time.Hour, simulation.Point{Value: 20}, simulation.Point{At: time.Hour, Value: 200}, simulation.Point{At: 2 * time.Hour, Value: 20})
-	r := search(t, s, onCPU(2, 60, 20), tune.Goal{MaxShort: 0.5}, tune.Options{Candidates: 60, Vary: []string{"target"}})
+	r := search(t, s, simulationtest.OnCPU(2, 60, 20), tune.Goal{MaxShort: 0.5}, tune.Options{Candidates: 60, Vary: []string{"target"}})
 	for _, c := range append(r.Front, *r.Best) {
-		target := onCPU(2, 60, *c.Spec.Metrics[0].Target.AverageUtilization)
+		target := simulationtest.OnCPU(2, 60, *c.Spec.Metrics[0].Target.AverageUtilization)
 		if !reflect.DeepEqual(c.Spec, target.Spec) || c.Changes > 1 {
 			t.Errorf("%d changes: %+v", c.Changes, c.Spec)
 		}
 	}
-	if _, err := tune.Run(t.Context(), s, onCPU(2, 60, 20), tune.Goal{}, tune.Options{Vary: []string{"targets"}}); err == nil {
+	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 60, 20), tune.Goal{}, tune.Options{Vary: []string{"targets"}}); err == nil {
 		t.Error("anything can be varied")
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 // Metrics of each API.
@@ -97,7 +98,7 @@ func TestWhyAScaleCouldNotBeRead(t *testing.T) {
 				test.breaks(server)
 			}
 			autoscaler := autoscalerOf(t, cpuMetric)
-			autoscaler.Spec.ScaleTargetRef = fromYAML[autoscalingv2.CrossVersionObjectReference](t, test.ref)
+			autoscaler.Spec.ScaleTargetRef = kubernetestest.FromYAML[autoscalingv2.CrossVersionObjectReference](t, test.ref)
 			request := requestOf(t, readerOf(t, server), autoscaler)
 			if got := request.GetScaleError(); got.GetReason() != test.step || !strings.HasPrefix(got.GetMessage(), test.message) {
 				t.Errorf("got %q %q\nwant %q %q", got.GetReason(), got.GetMessage(), test.step, test.message)

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 func TestMain(m *testing.M) {
@@ -20,26 +20,16 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("k8s.io/klog/v2.(*flushDaemon).run.func1"))
 }
 
-// fromYAML reads one object of the API.
-func fromYAML[T any](t testing.TB, text string) T {
-	t.Helper()
-	var out T
-	if err := yaml.UnmarshalStrict([]byte(text), &out); err != nil {
-		t.Fatalf("%v in\n%s", err, text)
-	}
-	return out
-}
-
 // autoscalerOf returns an autoscaler web of namespace shop that scales the
 // deployment of its name.
 func autoscalerOf(t testing.TB, metrics string) *autoscalingv2.HorizontalPodAutoscaler {
 	t.Helper()
-	autoscaler := fromYAML[autoscalingv2.HorizontalPodAutoscaler](t, `
+	autoscaler := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscaler](t, `
 metadata: {name: web, namespace: shop}
 spec:
   scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
   maxReplicas: 10`)
-	autoscaler.Spec.Metrics = fromYAML[[]autoscalingv2.MetricSpec](t, metrics)
+	autoscaler.Spec.Metrics = kubernetestest.FromYAML[[]autoscalingv2.MetricSpec](t, metrics)
 	return &autoscaler
 }
 

@@ -20,6 +20,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 // randomPods returns pods with random contents in every field.
@@ -254,7 +255,7 @@ func TestStrippedPodsShareNothingThatDiffers(t *testing.T) {
 	var whole, stripped []*corev1.Pod
 	for _, first := range []string{"restartPolicy: Always", "restartPolicy: Never", "image: x", "resources: {requests: {cpu: 1}}"} {
 		for _, second := range []string{"", "cpu: 100m", "cpu: 0.1", "cpu: 200m", "memory: 100m", "cpu: 100m, memory: 1Gi"} {
-			one := fromYAML[corev1.Pod](t, fmt.Sprintf(pod, first, second))
+			one := kubernetestest.FromYAML[corev1.Pod](t, fmt.Sprintf(pod, first, second))
 			out, err := podcache.Strip(&one)
 			if err != nil {
 				t.Fatal(err)

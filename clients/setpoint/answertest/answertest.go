@@ -1,4 +1,4 @@
-// Package answertest has invalid answers, for tests of callers.
+// Package answertest has invalid answers, for tests of callers, and what those ask and are refused with.
 package answertest
 
 import (

@@ -14,15 +14,19 @@ import (
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/protoadapt"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+var (
+	queue    = answertest.Queue
+	problem  = answertest.Problem
+	comeBack = answertest.ComeBack
 )
 
 // attempt is one that reached a front.
@@ -206,20 +210,6 @@ func (f *frontOf) SetTargetSpec(ctx context.Context, r *setpointv1.SetTargetSpec
 	})
 }
 
-// problem is a status with details.
-func problem(code codes.Code, details ...protoadapt.MessageV1) error {
-	s, err := status.New(code, "as the test wants it").WithDetails(details...)
-	if err != nil {
-		panic(err)
-	}
-	return s.Err()
-}
-
-// comeBack is a service's request to retry later.
-func comeBack(after time.Duration) *errdetails.RetryInfo {
-	return &errdetails.RetryInfo{RetryDelay: durationpb.New(after)}
-}
-
 // passes forwards everything.
 func passes(_ context.Context, _ attempt, forward func() error) error { return forward() }
 
@@ -233,29 +223,6 @@ func hangs(ctx context.Context) error {
 func target(t *testing.T, name string) string {
 	clean := strings.NewReplacer("/", "-", " ", "-", "#", "-").Replace(t.Name())
 	return fmt.Sprintf("clusters/demo/namespaces/%s/targets/%s", clean, name)
-}
-
-// queue returns a request for a target that scales on the length of a queue, ten entries a
-// replica.
-func queue(target string, replicas, length int32) *setpointv1.RecommendRequest {
-	return &setpointv1.RecommendRequest{
-		Target: target,
-		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
-			MinReplicas: new(int32(1)), MaxReplicas: 1000,
-			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
-				Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"},
-				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("10")},
-			}}},
-			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{
-				ScaleUp:   &setpointv1.HPAScalingRules{Policies: []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1000, PeriodSeconds: 15}}},
-				ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(3600))},
-			},
-		},
-		Scale: &setpointv1.Scale{SpecReplicas: replicas},
-		ExternalMetrics: []*setpointv1.ExternalMetric{{
-			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: fmt.Sprint(length),
-		}},
-	}
 }
 
 // recorded is how many decisions the service has made about a target.

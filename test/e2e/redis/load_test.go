@@ -194,28 +194,26 @@ func newCall(ticket int64, target string) *call {
 		Target: target,
 		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
 			ScaleTargetRef: &setpointv1.CrossVersionObjectReference{Kind: "Deployment", Name: "load", ApiVersion: "apps/v1"},
-			MinReplicas:    pointer(int32(1)),
+			MinReplicas:    new(int32(1)),
 			MaxReplicas:    2 * largest,
 			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
 				Metric: &setpointv1.MetricIdentifier{Name: "value"},
-				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: pointer("1")},
+				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
 			}}},
 			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{
 				// A policy that allows all and counts all.
-				ScaleUp: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: pointer(int32(0)), Policies: []*setpointv1.HPAScalingPolicy{
+				ScaleUp: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(0)), Policies: []*setpointv1.HPAScalingPolicy{
 					{Type: "Pods", Value: 1_000_000_000, PeriodSeconds: 1800},
 				}},
-				ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: pointer(hour)},
+				ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(hour)},
 			},
 		},
-		Scale:           &setpointv1.Scale{SpecReplicas: 1, StatusReplicas: pointer(int32(1))},
+		Scale:           &setpointv1.Scale{SpecReplicas: 1, StatusReplicas: new(int32(1))},
 		ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "value"}, Value: strconv.Itoa(int(value))}},
 		RequestId:       "call-" + strconv.FormatInt(ticket, 10),
 		Explain:         true,
 	}}
 }
-
-func pointer[T any](v T) *T { return &v }
 
 // recommend repeats a request until there is an answer or the caller's patience ends, always
 // with the same request id.

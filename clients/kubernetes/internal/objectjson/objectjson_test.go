@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
 )
 
@@ -37,7 +38,7 @@ func TestUnmarshalStrictNamesTheField(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var into autoscalingv2.HorizontalPodAutoscaler
 			err := objectjson.UnmarshalStrict([]byte(test.data), &into, "metadata", "status")
-			checkLines(t, err, test.want)
+			kubernetestest.CheckError(t, err, test.want...)
 		})
 	}
 }
@@ -52,7 +53,7 @@ func TestUnmarshalStrictOpensFieldsOfListItems(t *testing.T) {
 	}
 	data := `{"steps":[{"pods":[{"name":"a"},{"name":"b","x":1}]},{"pods":[],"pod":1}]}`
 	err := objectjson.UnmarshalStrict([]byte(data), &into, "steps[].pods")
-	checkLines(t, err, []string{`unknown field "steps[1].pod"`})
+	kubernetestest.CheckError(t, err, `unknown field "steps[1].pod"`)
 }
 
 // A quantity with a huge exponent would keep the library's parser busy for hours.
@@ -113,23 +114,6 @@ func TestSyntaxErrorsTellWhere(t *testing.T) {
 				t.Errorf("cut %v at %d, want %v at %d", syntax.Cut, syntax.Offset, test.cut, test.offset)
 			}
 		})
-	}
-}
-
-// checkLines checks that each line of err begins with the wanted text.
-func checkLines(t *testing.T, err error, want []string) {
-	t.Helper()
-	var got []string
-	if err != nil {
-		got = strings.Split(err.Error(), "\n")
-	}
-	if len(got) != len(want) {
-		t.Fatalf("got %d problems:\n%v\nwant %d:\n%s", len(got), err, len(want), strings.Join(want, "\n"))
-	}
-	for i := range want {
-		if !strings.HasPrefix(got[i], want[i]) {
-			t.Errorf("got %s, want %s", got[i], want[i])
-		}
 	}
 }
 
