@@ -12,6 +12,7 @@ import (
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -220,6 +221,35 @@ func TestAShadowIsShown(t *testing.T) {
 				time.Sleep(2 * period)
 				want(t, "targets of another load", w.autoscaler(key).Status.Targets, "15/10 (avg)")
 			})
+		})
+	}
+}
+
+// An object that becomes a shadow is handed back: the conditions that only this service has go, and nothing else
+// changes. An agent of shadows alone has no right to that.
+func TestAnObjectThatIsHandedBackLosesTheConditionsOfTheService(t *testing.T) {
+	t.Parallel()
+	for _, dry := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t, period)
+			w.start(func(o *agent.Options) { o.Shadow = dry })
+			w.workload("shop/web", 3, 30)
+			hpa := evaluatedHPA("shop", "web")
+			hpa.Annotations[ShadowAnnotation] = "true"
+			before := hpa.Status.DeepCopy()
+			for _, kind := range []autoscalingv2.HorizontalPodAutoscalerConditionType{"Overridden", "MetricFallbackActive", "MetricSuspect", ConflictingController} {
+				hpa.Status.Conditions = append(hpa.Status.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{Type: kind, Status: "True", Reason: "Held"})
+			}
+			kept := hpa.Status.DeepCopy()
+			key := w.add(hpa)
+			time.Sleep(3 * period)
+			if dry {
+				before = kept
+			}
+			if got := w.hpa(key).Status; !equality.Semantic.DeepEqual(&got, before) {
+				t.Errorf("dry %t: the status is %+v, want %+v", dry, got, before)
+			}
+			want(t, "statuses written", w.written(), map[bool]int{false: 1}[dry])
 		})
 	}
 }

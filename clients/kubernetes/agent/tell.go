@@ -83,9 +83,14 @@ func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 
 // show writes the status of an Autoscaler with spec.shadow, so that `kubectl get` shows its
 // target, metrics and decided count. It does not change the part of autoscaling/v2, which
-// describes applied changes. The status of all other shadows belongs to another controller.
+// describes applied changes. The status of all other shadows belongs to another controller, but for the
+// conditions that only this service has: an agent that also acts removes them from a HorizontalPodAutoscaler, which
+// it may have acted on before.
 func (t *telling) show(ctx context.Context) {
 	over, ok := t.stored().(*v1.Autoscaler)
+	if !ok && !t.reconcile.Dry {
+		t.write(ctx, &statusUpdate{status: withoutOwn(statusOf(t.stored()))})
+	}
 	if !ok || !t.own || t.reconcile.Decision == nil {
 		return
 	}
