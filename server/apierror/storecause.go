@@ -59,11 +59,16 @@ func StoreAwayBecause(err error) string {
 	return StoreAway(err)
 }
 
-// storeCause is the cause, "" if nothing is known of it, Redis' word for it, and whether the store has answered.
+// storeCause is the cause, "" if nothing is known of it, Redis' word or number for it, and whether the store has
+// answered.
 func storeCause(err error) (cause, word string, answers bool) {
 	var reply interface {
 		error
 		RedisError()
+	}
+	var few interface {
+		error
+		Acknowledged() string
 	}
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
@@ -78,6 +83,8 @@ func storeCause(err error) (cause, word string, answers bool) {
 			return what, first, true
 		}
 		return "it answers with an error", "", true
+	case errors.As(err, &few):
+		return "too few replicas acknowledge what it writes", few.Acknowledged(), true
 	case errors.As(err, &authority):
 		return "its certificate is signed by an unknown authority", "", false
 	case errors.As(err, &name):

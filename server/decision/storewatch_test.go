@@ -159,6 +159,11 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
+type acknowledged string
+
+func (a acknowledged) Error() string        { return "too few: " + string(a) }
+func (a acknowledged) Acknowledged() string { return string(a) }
+
 func dialing(err error) error {
 	at := &net.TCPAddr{IP: net.IPv4(10, 0, 0, 7), Port: 6379}
 	return &net.OpError{Op: "dial", Net: "tcp", Addr: at, Err: err}
@@ -231,6 +236,7 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		{reply("WRONGPASS invalid username-password pair"), "the history store can't be used: it refuses the password (WRONGPASS)"},
 		{reply("NOPERM User setpoint has no permissions"), "the history store can't be used: its user lacks rights (NOPERM)"},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), "the history store can't be used: it is full (OOM)"},
+		{fmt.Errorf("ping: %w (%w)", context.DeadlineExceeded, acknowledged("0 of 1")), "the history store can't be used: too few replicas acknowledge what it writes (0 of 1)"},
 		{reply("SECRET something else"), "the history store can't be used: it answers with an error"},
 		{fmt.Errorf("ping: %w: %w", store.ErrUnavailable, io.EOF), "the history store can't be reached: it closes connections"},
 		{errors.New("redis.internal is odd"), "the history store can't be reached"},

@@ -173,11 +173,16 @@ func failUnsent(cmds []goredis.Cmder, err error) {
 // outcome converts an error to the breaker's input. A context that is over means that
 // the caller gave up, although the driver reports a read timeout.
 func outcome(ctx context.Context, err error) error {
-	deadline, has := ctx.Deadline()
-	if err != nil && (ctx.Err() != nil || has && !time.Now().Before(deadline)) {
+	if err != nil && over(ctx) {
 		return context.Canceled
 	}
 	return err
+}
+
+// over reports whether a context is over, or about to be: a read ends at its deadline, too.
+func over(ctx context.Context) bool {
+	deadline, has := ctx.Deadline()
+	return ctx.Err() != nil || has && !time.Now().Before(deadline)
 }
 
 // transportError returns the error that shows that the node is failing: a pipeline

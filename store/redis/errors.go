@@ -50,8 +50,16 @@ var replyFaults = map[string]fault{
 	"WRONGTYPE": {kind: store.ErrUnreadable},
 }
 
-// errFewReplicas means that too few replicas acknowledged a write.
-var errFewReplicas = errors.New("not acknowledged by enough replicas in time")
+// fewReplicasError means that too few replicas acknowledged a write: got of want.
+type fewReplicasError struct{ got, want int }
+
+// Error implements error.
+func (e *fewReplicasError) Error() string {
+	return "not acknowledged by enough replicas in time: " + e.Acknowledged()
+}
+
+// Acknowledged is how many replicas did, of how many.
+func (e *fewReplicasError) Acknowledged() string { return fmt.Sprintf("%d of %d", e.got, e.want) }
 
 // faultOf classifies an error that is neither nil nor goredis.Nil.
 func faultOf(err error) fault {

@@ -93,7 +93,7 @@ type run struct {
 	exchange *exchange
 	pending  []int
 	errs     []error // by command; nil until one failed
-	last     []error // by command, of the last attempt; nil until one failed
+	last     []error // by command, of the last attempt that ended by itself; nil until one failed
 	doubtful []bool  // by command; nil until one is
 	// first avoids an allocation in the usual run of one command.
 	first [1]int
@@ -159,7 +159,10 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 		if r.last == nil {
 			r.last = make([]error, n)
 		}
-		r.last[i] = err
+		// An attempt that the caller's time cut off says nothing of the server: the one before did.
+		if r.last[i] == nil || !over(ctx) {
+			r.last[i] = err
+		}
 		again = append(again, i)
 		if len(again) == 1 || !f.now {
 			worst = f
@@ -275,7 +278,7 @@ func (s *Store) sendAndWait(ctx context.Context, server interface{ Pipeline() go
 	_, _ = pipe.Exec(ctx)
 	replicas, err := acknowledged.Int()
 	if err == nil && replicas < s.options.WaitReplicas {
-		err = fmt.Errorf("%w: %d of %d", errFewReplicas, replicas, s.options.WaitReplicas)
+		err = &fewReplicasError{replicas, s.options.WaitReplicas}
 	}
 	if err == nil {
 		return

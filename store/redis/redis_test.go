@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -243,6 +244,13 @@ func TestWritesWaitForReplicas(t *testing.T) {
 			var failed store.BatchError
 			if !errors.As(err, &failed) || len(failed) != 2 || !errors.Is(failed[1], store.ErrUnavailable) || results[0].Swapped {
 				t.Errorf("in a batch: %v, %v", results, err)
+			}
+			// An attempt that the caller's time cuts off leaves the error of the one before.
+			cut := open(t, url, redistest.Prefix(t), func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout = 2, 500*time.Millisecond })
+			ctx, cancel := context.WithTimeout(t.Context(), 750*time.Millisecond)
+			defer cancel()
+			if err := cut.Ping(ctx); err == nil || !strings.Contains(err.Error(), "not acknowledged by enough replicas in time: 1 of 2") {
+				t.Errorf("with an attempt that was cut off: %v", err)
 			}
 		})
 	}
