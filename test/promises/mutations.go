@@ -84,7 +84,7 @@ var Mutations = []Mutation{
 	{"texts of a pull request are no links, mentions or tags", "TestTheSummaryIsSafeAndBounded", "check/markdown.go",
 		"out.Len()+len(part) > maxMarkdown", "false"},
 	{"a poller that tells 0 switches nothing off", "TestATellerOfZeroSwitchesNothingOff", "server/stored/poll.go",
-		"q.unrecorded = by.off && leastOf", "q.unrecorded = false && leastOf"},
+		"q.unrecorded = by.off && validation.MinReplicas", "q.unrecorded = false && validation.MinReplicas"},
 	{"compressed messages over gRPC are refused", "TestNoMethodTakesCompressedMessages", "server/edge.go",
 		"func (noCompression) Type() string { return \"gzip\" }", "func (noCompression) Type() string { return \"none\" }"},
 	{"loopback by default; other addresses", "TestServingBeyondThisMachineTakesCredentialsAndTLS", "cmd/setpoint/serve/edge.go",
