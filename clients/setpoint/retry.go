@@ -102,15 +102,28 @@ func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *
 	}
 	r.budget.deposit()
 	ctx = spread(ctx)
+	var told error // by the last attempt that did not run out of time
 	for attempt := 1; ; attempt++ {
 		err := invoke(ctx, method, req, reply, cc, options...)
 		if attempt > 1 && method == setpointv1.TargetService_DeleteTarget_FullMethodName && status.Code(err) == codes.NotFound {
 			return nil
 		}
 		if err == nil || !r.shouldRetry(ctx, attempt, err) {
-			return err
+			return withCause(err, told)
+		}
+		if status.Code(err) != codes.DeadlineExceeded {
+			told = err
 		}
 	}
+}
+
+// withCause is the error of a call: of one whose last attempt ran out of time also what an earlier one was told, if any
+// was.
+func withCause(err, told error) error {
+	if told == nil || status.Code(err) != codes.DeadlineExceeded {
+		return err
+	}
+	return status.Error(codes.DeadlineExceeded, status.Convert(err).Message()+"; an earlier attempt: "+status.Convert(told).Message())
 }
 
 // shouldRetry waits for the next attempt after a failed one, and reports whether to make it.

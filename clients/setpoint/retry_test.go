@@ -276,6 +276,27 @@ func TestAnAttemptThatIsSilentIsTriedElsewhere(t *testing.T) {
 	})
 }
 
+// What a server said is not lost because the last attempt heard nothing.
+func TestACallThatRunsOutOfTimeTellsWhatItWasTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &fake{recommend: func(ctx context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error) {
+			if call.number == 2 {
+				return nil, problem(codes.Unavailable)
+			}
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}
+		_, err := f.serve(t, two, setpoint.WithTimeout(0)).Recommend(t.Context(), queue(web, 3, 50))
+		wantCode(t, err, codes.DeadlineExceeded)
+		if want := "context deadline exceeded; an earlier attempt: as the test wants it"; status.Convert(err).Message() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+		if n := len(f.times()); n != 4 {
+			t.Errorf("%d attempts, want 4", n)
+		}
+	})
+}
+
 func TestTimeouts(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
