@@ -115,3 +115,26 @@ func WithoutDigits(text string) string {
 		return r
 	}, text)
 }
+
+// maxCauses limits how many causes of one outage are told.
+const maxCauses = 16
+
+// Causes are the causes that were told of one outage. Digits do not count, for a connection's port is
+// another each time. The zero value has none.
+type Causes struct{ told map[string]bool }
+
+// New reports whether to tell a cause: it was not told yet, and there were not too many. It counts as told then.
+func (c *Causes) New(cause string) bool {
+	cause = WithoutDigits(cause)
+	if c.told[cause] || len(c.told) >= maxCauses {
+		return false
+	}
+	if c.told == nil {
+		c.told = make(map[string]bool)
+	}
+	c.told[cause] = true
+	return true
+}
+
+// Any reports whether any was told.
+func (c *Causes) Any() bool { return len(c.told) > 0 }

@@ -17,6 +17,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
@@ -47,7 +48,7 @@ type Options struct {
 	CachedTokens int
 	// Files configures how the files are watched. Its OnChange is called for both.
 	Files files.Options
-	// OnIssuer is called with an error when an issuer's keys could not be fetched, and with
+	// OnIssuer is called with an error when an issuer's keys could not be fetched, once for each cause, and with
 	// nil when they could for the first time or again. It must not block. Nil: not called.
 	OnIssuer func(issuer string, err error)
 }
@@ -225,14 +226,16 @@ func (a *Authenticator) useIssuers(configs []IssuerConfig) {
 
 // start starts fetching an issuer's keys.
 func (a *Authenticator) start(c IssuerConfig) *runningIssuer {
-	var before error
+	var told printable.Causes // of the outage
 	first := true
 	report := func(err error) {
 		a.changes.Add(1)
-		if first || (err == nil) != (before == nil) {
+		if err != nil && told.New(err.Error()) || err == nil && (first || told.Any()) {
 			a.options.OnIssuer(c.Issuer, err)
 		}
-		first, before = false, err
+		if first = false; err == nil {
+			told = printable.Causes{}
+		}
 	}
 	authorities := a.authorities(c)
 	keys := newKeySet(func(ctx context.Context) ([]jose.JSONWebKey, error) { return fetchKeys(ctx, c, authorities.pool) }, report)

@@ -105,11 +105,23 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, maxDocument), response.Body}
+	response.Body = &boundedBody{response.Body, maxDocument}
 	return response, nil
+}
+
+// boundedBody fails once more than left bytes were read.
+type boundedBody struct {
+	io.ReadCloser
+	left int
+}
+
+// Read implements io.Reader.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= n; b.left < 0 {
+		return 0, fmt.Errorf("the answer is longer than %d bytes", maxDocument)
+	}
+	return n, err
 }
 
 func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {
@@ -139,7 +151,7 @@ func parseKeys(body []byte) ([]jose.JSONWebKey, error) {
 		Keys []json.RawMessage `json:"keys"`
 	}
 	if err := json.Unmarshal(body, &set); err != nil {
-		return nil, errors.New("keys: not a JWKS")
+		return nil, fmt.Errorf("keys: not a JWKS: %w", clipped(err))
 	}
 	var keys []jose.JSONWebKey
 	for _, raw := range set.Keys {

@@ -217,5 +217,5 @@ func (i *issuer) detail(what string) error {
 
 // unreachable is the error for callers while the keys can't be fetched.
 func (i *issuer) unreachable(err error) *Error {
-	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: its issuer does not respond; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
+	return refuse(ReasonIssuerUnreachable, "the bearer token can't be checked now: the keys of its issuer could not be fetched; try again later", fmt.Errorf("keys of %s: %w", i.config.Issuer, err))
 }

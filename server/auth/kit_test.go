@@ -234,6 +234,14 @@ func (i *issuer) publishToo(what ...any) {
 	i.keys = append(i.keys, what...)
 }
 
+// serves replaces the discovery document, and returns the one before.
+func (i *issuer) serves(document map[string]any) (before map[string]any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	before, i.document = i.document, document
+	return before
+}
+
 func (i *issuer) setDown(down bool) {
 	i.mu.Lock()
 	defer i.mu.Unlock()

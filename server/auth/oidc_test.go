@@ -306,13 +306,23 @@ func TestIssuerDownThenUp(t *testing.T) {
 		wantName(t, a, token, "oidc:alice")
 		wantReason(t, a, byUnknown, auth.ReasonIssuerUnreachable)
 
+		// It comes back with another mistake, which is told, and once though the first one returns.
+		document := i.serves(map[string]any{"issuer": "https://other.example"})
+		for range 3 {
+			i.setDown(false)
+			time.Sleep(2 * time.Minute)
+			i.setDown(true)
+			time.Sleep(2 * time.Minute)
+		}
+
+		i.serves(document)
 		i.setDown(false)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		wantName(t, a, token, "oidc:alice")
 		mu.Lock()
 		defer mu.Unlock()
-		if got := fmt.Sprint(told); got != "[true true true false true true true false]" {
+		if got := fmt.Sprint(told); got != "[true true true false true true true true true false]" {
 			t.Errorf("told %s", got)
 		}
 		stats := a.Stats()
@@ -391,12 +401,11 @@ func TestIssuersThatAreNotWhatTheySay(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			i := newIssuer(t, k)
-			i.mu.Lock()
-			i.document = tt.document(i)
-			if i.document["issuer"] == nil {
-				i.document["issuer"] = i.URL
+			document := tt.document(i)
+			if document["issuer"] == nil {
+				document["issuer"] = i.URL
 			}
-			i.mu.Unlock()
+			i.serves(document)
 			a := start(t, auth.Options{OIDCFile: i.file(t)})
 			failure := refusal(t, a, bearer(k.sign(t, i.claims())), auth.ReasonIssuerUnreachable)
 			if !strings.Contains(fmt.Sprint(failure.Detail), tt.want) {
@@ -423,9 +432,21 @@ func TestIssuersThatAreNotWhatTheySay(t *testing.T) {
 		defer server.Close()
 		i := &issuer{Server: server}
 		a := start(t, auth.Options{OIDCFile: i.file(t)})
-		wantReason(t, a, bearer(k.sign(t, i.claims())), auth.ReasonIssuerUnreachable)
+		failure := refusal(t, a, bearer(k.sign(t, i.claims())), auth.ReasonIssuerUnreachable)
+		if !strings.Contains(fmt.Sprint(failure.Detail), "longer than 1048576 bytes") {
+			t.Errorf("got %v", failure.Detail)
+		}
 		if n := written.Load(); n > 64<<20 { // buffers contain more than was read
 			t.Errorf("%d bytes were sent", n)
+		}
+	})
+	t.Run("keys that are too long", func(t *testing.T) {
+		i := newIssuer(t, k)
+		i.publishToo(strings.Repeat("x", 1<<20))
+		a := start(t, auth.Options{OIDCFile: i.file(t)})
+		failure := refusal(t, a, bearer(k.sign(t, i.claims())), auth.ReasonIssuerUnreachable)
+		if !strings.Contains(fmt.Sprint(failure.Detail), "keys: the answer is longer than 1048576 bytes") {
+			t.Errorf("got %v", failure.Detail)
 		}
 	})
 	t.Run("a redirection to plain http", func(t *testing.T) {

@@ -33,9 +33,9 @@ type storeWatch struct {
 	// state is what Ready returns.
 	state atomic.Pointer[readiness]
 	// logged reports whether the log says that the store is unreachable. told are the causes
-	// that it has named since, without digits.
+	// that it has named since.
 	logged bool
-	told   map[string]bool
+	told   printable.Causes
 	// nudge requests an immediate check.
 	nudge chan struct{}
 }
@@ -81,7 +81,7 @@ func (w *storeWatch) Check(ctx context.Context) {
 		w.targets.clock.measure(ctx)
 	}
 	if changed := w.set(err); changed || !w.logged {
-		w.logged, w.told = true, nil
+		w.logged, w.told = true, printable.Causes{}
 		if err == nil {
 			w.targets.Log.Info("store answers: ready")
 		}
@@ -99,24 +99,12 @@ func (w *storeWatch) Check(ctx context.Context) {
 	}
 }
 
-// maxTold limits how many causes of an outage are logged.
-const maxTold = 16
-
 // tell logs why the store is away, each cause once per outage: a store that comes back under another
-// certificate first refuses connections, and then is no longer trusted. Digits do not count, for
-// a connection's port is another each time.
+// certificate first refuses connections, and then is no longer trusted.
 func (w *storeWatch) tell(err error) {
-	if err == nil || len(w.told) >= maxTold {
+	if err == nil || !w.told.New(apierror.LastStoreError(err).Error()) {
 		return
 	}
-	cause := printable.WithoutDigits(apierror.LastStoreError(err).Error())
-	if w.told[cause] {
-		return
-	}
-	if w.told == nil {
-		w.told = make(map[string]bool)
-	}
-	w.told[cause] = true
 	message := "store away: not ready"
 	if ready, _ := w.Ready(); ready {
 		message = "store away: ready for known targets, which are held down"

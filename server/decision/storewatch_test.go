@@ -211,7 +211,7 @@ func TestTheLogNamesEachCauseOfAnOutage(t *testing.T) {
 		engine.fails = errors.New(strings.Repeat("x", i))
 		targets.Watch.Check(t.Context())
 	}
-	if n := logged.Len(); n > 6+maxTold {
+	if n := logged.Len(); n > 6+16 {
 		t.Errorf("%d lines of an outage with a hundred causes", n)
 	}
 }
