@@ -3,7 +3,6 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
-	"io"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,25 +29,6 @@ var oldDecoders = map[schema.GroupVersion]func(data []byte) (*autoscalingv2.Hori
 // openFields are the fields of an autoscaler in which unknown fields are ignored: the API
 // server writes them, and may add more. A typing error in spec is an error.
 var openFields = []string{"metadata", "status"}
-
-// ReadAutoscalers reads manifests: one or more HorizontalPodAutoscalers in YAML documents or
-// JSON, of autoscaling/v2, v2beta2, v2beta1, v1 (with its annotations) or extensions/v1beta1,
-// singly or in lists. It returns all as autoscaling/v2, converted as by the API server, but not
-// defaulted; see [Defaults]. The custom metrics of v1.2, in an annotation of autoscaling/v1 and
-// extensions/v1beta1, become Pods metrics; later API servers ignore them. The default namespace
-// is "default". The fallback of an external metric (KEP-5679), for which its types have no place, is only
-// in [Dump.Stages].
-//
-// Anything else is an error, as are unknown fields of spec, repeated keys and violations that
-// [Validate] finds. The error lists all of them, a line each, with name, the document if there
-// are several, and the field.
-func ReadAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAutoscaler, error) {
-	var dump Dump
-	if err := dump.Read(name, r, Autoscalers); err != nil {
-		return nil, err
-	}
-	return dump.Autoscalers, nil
-}
 
 // decodeV2 reads an object of autoscaling/v2, and the fallbacks of its metrics.
 func decodeV2(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, error) {

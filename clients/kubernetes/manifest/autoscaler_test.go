@@ -12,8 +12,6 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
-
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
 
 func TestEveryVersionBecomesV2(t *testing.T) {
@@ -22,7 +20,7 @@ func TestEveryVersionBecomesV2(t *testing.T) {
 	} {
 		t.Run(file, func(t *testing.T) {
 			content := testdata(t, filepath.Join("manifests", file))
-			got, err := manifest.ReadAutoscalers(file, bytes.NewReader(content))
+			got, err := readAutoscalers(file, bytes.NewReader(content))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -67,7 +65,7 @@ func annotated(version, annotation, text string) string {
 		"namespace: shop, annotations: {autoscaling.alpha.kubernetes.io/"+annotation+": '"+text+"'}", 1)
 }
 
-func TestReadAutoscalersNamesWhatIsWrong(t *testing.T) {
+func TestWhatIsWrongWithAutoscalersIsNamed(t *testing.T) {
 	const expected = "expected HorizontalPodAutoscaler (autoscaling/v2), found "
 	for _, test := range []struct {
 		name, content string
@@ -147,7 +145,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 			}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(test.content))
+			_, err := readAutoscalers("hpa.yaml", strings.NewReader(test.content))
 			var want []string
 			for _, line := range test.want {
 				want = append(want, "hpa.yaml"+line)
@@ -158,7 +156,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 }
 
 func TestBehaviorWithoutDirectionsInTheAnnotationIsIgnored(t *testing.T) {
-	got, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
+	got, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -170,7 +168,7 @@ func TestBehaviorWithoutDirectionsInTheAnnotationIsIgnored(t *testing.T) {
 func TestTheListOfProblemsIsBounded(t *testing.T) {
 	list := `{"apiVersion":"v1","kind":"List","items":[` + strings.Repeat(`{"apiVersion":"v1","kind":"Service"},`, 99) +
 		`{"apiVersion":"v1","kind":"Service"}]}`
-	_, err := manifest.ReadAutoscalers("services.json", strings.NewReader(list))
+	_, err := readAutoscalers("services.json", strings.NewReader(list))
 	lines := strings.Split(err.Error(), "\n")
 	if len(lines) != 21 || lines[20] != "and 80 more" {
 		t.Errorf("got %d lines, the last %q", len(lines), lines[len(lines)-1])

@@ -64,6 +64,12 @@ type Dump struct {
 // With parts, any other kind of object is an error. Without, the file may contain anything, and
 // unused objects go to Ignored.
 //
+// Autoscalers are those of autoscaling/v2, v2beta2, v2beta1, v1 (with its annotations) or extensions/v1beta1. All
+// become autoscaling/v2, converted as by the API server, but not defaulted; see [kubernetes.Defaults]. The custom
+// metrics of v1.2, in an annotation of autoscaling/v1 and extensions/v1beta1, become Pods metrics; later API servers
+// ignore them. The default namespace is "default". The fallback of an external metric (KEP-5679), for which its types
+// have no place, is only in [Dump.Stages].
+//
 // In autoscalers an unknown field of spec is an error, as are violations that
 // [kubernetes.Validate] finds; in all other objects unknown fields are ignored, because newer
 // API servers add some. The error lists up to 20 problems, one a line, each with name, document

@@ -1,9 +1,12 @@
 package manifest_test
 
 import (
+	"io"
 	"os"
 	"path/filepath"
 	"testing"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 )
@@ -25,4 +28,11 @@ func mustRead(t testing.TB, dump *manifest.Dump, file string, parts ...manifest.
 	if err := readFile(t, dump, file, parts...); err != nil {
 		t.Fatal(err)
 	}
+}
+
+// readAutoscalers reads autoscalers, and nothing else.
+func readAutoscalers(name string, r io.Reader) ([]*autoscalingv2.HorizontalPodAutoscaler, error) {
+	var dump manifest.Dump
+	err := dump.Read(name, r, manifest.Autoscalers)
+	return dump.Autoscalers, err
 }

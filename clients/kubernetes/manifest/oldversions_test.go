@@ -99,7 +99,7 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			text := strings.Replace(autoscalerYAML(tt.version, tt.spec), "namespace: shop}", "namespace: shop, annotations: {}}", 1)
 			text = strings.Replace(text, "metadata: {name: web, namespace: shop, annotations: {}}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+tt.annotations, 1)
-			read, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(text))
+			read, err := readAutoscalers("hpa.yaml", strings.NewReader(text))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,13 +110,13 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 	annotated := func(annotation string) string {
 		return strings.Replace(autoscalerYAML("autoscaling/v1", ""), "metadata: {name: web, namespace: shop}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+annotation, 1)
 	}
-	read, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated(`alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"2"}]}'`)))
+	read, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated(`alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"2"}]}'`)))
 	if err != nil {
 		t.Fatal(err)
 	}
 	checkJSON(t, read[0].Status.CurrentMetrics, `[{"type":"Pods","pods":{"metric":{"name":"qps"},"current":{"averageValue":"2"}}}]`)
 	for _, bad := range []string{`{"items":[{"name":"qps","value":"many"}]}`, `{"items":[{"name":"qps","target":"1"}]}`, `[]`} {
-		_, err := manifest.ReadAutoscalers("hpa.yaml", strings.NewReader(annotated("alpha/target.custom-metrics.podautoscaler.kubernetes.io: '"+bad+"'")))
+		_, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated("alpha/target.custom-metrics.podautoscaler.kubernetes.io: '"+bad+"'")))
 		checkSays(t, err, "metadata.annotations[alpha/target.custom-metrics.podautoscaler.kubernetes.io]")
 	}
 }
