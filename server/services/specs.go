@@ -167,6 +167,9 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 		for _, spec := range specs {
 			room -= proto.Size(spec)
 		}
+		if req.GetFleetsOnly() {
+			specs = slices.DeleteFunc(specs, func(spec *setpointv1.TargetSpec) bool { return spec.GetFleet() == nil })
+		}
 		response.TargetSpecs = append(response.TargetSpecs, specs...)
 		return kept, room <= 0, nil
 	})

@@ -140,20 +140,31 @@ func TestStoredSpecsAreListedInPages(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	var names []string
-	for token, pages := "", 0; ; pages++ {
-		page, err := s.Targets.ListTargetSpecs(t.Context(), &setpointv1.ListTargetSpecsRequest{Parent: "clusters/demo/namespaces/-", PageSize: 7, PageToken: token})
-		if err != nil || pages > 4 {
-			t.Fatalf("page %d: %v", pages, err)
-		}
-		for _, spec := range page.GetTargetSpecs() {
-			names = append(names, spec.GetName())
-		}
-		if token = page.GetNextPageToken(); token == "" {
-			break
+	fleet := servertest.QueueSpec(1, 10)
+	fleet.Fleet = &setpointv1.FleetSpec{Scopes: map[string]string{"External:queue": "GLOBAL"}, Members: []*setpointv1.FleetMember{{Target: "clusters/east/namespaces/shop/targets/web"}, {Target: "clusters/west/namespaces/shop/targets/web"}}}
+	const fleetName = "clusters/demo/namespaces/shop-1/targets/fleet"
+	if _, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: fleetName, TargetSpec: fleet}); err != nil {
+		t.Fatal(err)
+	}
+	list := func(fleets bool) (names []string) {
+		for token, pages := "", 0; ; pages++ {
+			page, err := s.Targets.ListTargetSpecs(t.Context(), &setpointv1.ListTargetSpecsRequest{Parent: "clusters/demo/namespaces/-", PageSize: 7, PageToken: token, FleetsOnly: fleets})
+			if err != nil || pages > 4 {
+				t.Fatalf("page %d: %v", pages, err)
+			}
+			for _, spec := range page.GetTargetSpecs() {
+				names = append(names, spec.GetName())
+			}
+			if token = page.GetNextPageToken(); token == "" {
+				return names
+			}
 		}
 	}
-	if len(names) != 25 || !slices.IsSorted(names) {
+	if got := list(true); !slices.Equal(got, []string{fleetName}) {
+		t.Errorf("of fleets only: %q", got)
+	}
+	names := list(false)
+	if len(names) != 26 || !slices.IsSorted(names) {
 		t.Errorf("listed %d: %q", len(names), names)
 	}
 }

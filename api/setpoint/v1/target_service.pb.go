@@ -2909,7 +2909,9 @@ type ListTargetSpecsRequest struct {
 	// its bytes are limited, too.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page. Absent: the first page.
-	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
+	// List specs of fleets only. A page may then have fewer, also none before the last one.
+	FleetsOnly    bool `protobuf:"varint,4,opt,name=fleets_only,json=fleetsOnly,proto3" json:"fleets_only,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2963,6 +2965,13 @@ func (x *ListTargetSpecsRequest) GetPageToken() string {
 		return x.PageToken
 	}
 	return ""
+}
+
+func (x *ListTargetSpecsRequest) GetFleetsOnly() bool {
+	if x != nil {
+		return x.FleetsOnly
+	}
+	return false
 }
 
 // A page of stored specs.
@@ -3508,14 +3517,16 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\vtarget.name\x12\x8f\x01must be clusters/{cluster}/namespaces/{namespace}/targets/{target}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\", \"..\" or \"-\"\x1a\x98\x01this.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}/targets/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.]|-)(/|$)')R\x04name\"Q\n" +
 	"\x15GetTargetSpecResponse\x128\n" +
 	"\vtarget_spec\x18\x01 \x01(\v2\x17.setpoint.v1.TargetSpecR\n" +
-	"targetSpec\"\xa6\x03\n" +
+	"targetSpec\"\xc7\x03\n" +
 	"\x16ListTargetSpecsRequest\x12\xb9\x02\n" +
 	"\x06parent\x18\x01 \x01(\tB\xa0\x02\xbaH\x9c\x02\xba\x01\x98\x02\n" +
 	"\vparent.name\x12\x8e\x01must be clusters/{cluster}/namespaces/{namespace}, each segment 1 to 253 characters of [A-Za-z0-9._-] and not \".\" or \"..\" (\"-\" stands for all)\x1axthis.matches('^clusters/[A-Za-z0-9._-]{1,253}/namespaces/[A-Za-z0-9._-]{1,253}$') && !this.matches('/([.]|[.][.])(/|$)')R\x06parent\x12'\n" +
 	"\tpage_size\x18\x02 \x01(\x05B\n" +
 	"\xbaH\a\x1a\x05\x18\xe8\a(\x00R\bpageSize\x12'\n" +
 	"\n" +
-	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\"}\n" +
+	"page_token\x18\x03 \x01(\tB\b\xbaH\x05r\x03\x18\x80\x10R\tpageToken\x12\x1f\n" +
+	"\vfleets_only\x18\x04 \x01(\bR\n" +
+	"fleetsOnly\"}\n" +
 	"\x17ListTargetSpecsResponse\x12:\n" +
 	"\ftarget_specs\x18\x01 \x03(\v2\x17.setpoint.v1.TargetSpecR\vtargetSpecs\x12&\n" +
 	"\x0fnext_page_token\x18\x02 \x01(\tR\rnextPageToken\"\xda\x03\n" +

@@ -1,7 +1,8 @@
 // The fleets that are stored, as far as the caller may read them.
 
 import { useEffect, useState } from "preact/hooks";
-import { asError, type FleetJson as Fleet, type ListTargetSpecsResponseJson, type SetpointError, type TargetSpecJson as TargetSpec } from "@setpoint-dev/client/json";
+import { asError, type FleetJson as Fleet, type SetpointError, type TargetSpecJson as TargetSpec } from "@setpoint-dev/client/json";
+import { storedFleets, mostFleets } from "../api/fleets";
 import { get, serviceNow } from "../api/client";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
@@ -12,9 +13,6 @@ import { parseName } from "../lib/names";
 import { plainText } from "../lib/text";
 import { fleetPath } from "../router";
 import { matcher } from "../targets/query";
-
-/** Specs that are read at most: they are all read, to find the fleets among them. */
-const most = 10_000;
 
 /** Fleets that are shown at first, and that each click shows more of. Only the states of those are read, a few at once, again and again. */
 const perPage = 24;
@@ -35,17 +33,7 @@ function useFleets(): [Read, () => void] {
     const abort = new AbortController();
     void (async () => {
       try {
-        const fleets: TargetSpec[] = [];
-        let token = "";
-        let seen = 0;
-        do {
-          const query = new URLSearchParams({ pageSize: "1000", ...(token && { pageToken: token }) });
-          const page = await get<ListTargetSpecsResponseJson>(`/v1/clusters/-/namespaces/-/targetSpecs?${query}`, abort.signal);
-          seen += page.targetSpecs?.length ?? 0;
-          fleets.push(...(page.targetSpecs ?? []).filter((s) => s.fleet));
-          token = page.nextPageToken ?? "";
-        } while (token && seen < most);
-        set({ fleets, more: token !== "", error: undefined });
+        set({ ...(await storedFleets("clusters/-/namespaces/-", abort.signal)), error: undefined });
       } catch (e) {
         if (!abort.signal.aborted) set((r) => ({ ...r, error: asError(e) }));
       }
@@ -98,7 +86,7 @@ export function ListedFleets(props: { text: string }) {
     <section class="listed-fleets" id="listed-fleets" aria-label="Fleets">
       {error && <Problem error={error} what={fleets ? "Not up to date." : "The fleets can't be read."} retry={reload} />}
       <p class="muted small" role="status">
-        {fleets ? `${count(shown.length, "fleet")}${props.text && shown.length < fleets.length ? ` of ${integer(fleets.length)}` : ""}${more ? `, among the first ${integer(most)} stored specs` : ""}.` : error ? "" : "Loading…"}
+        {fleets ? `${count(shown.length, "fleet")}${props.text && shown.length < fleets.length ? ` of ${integer(fleets.length)}` : ""}${more ? `, and there are more than ${integer(mostFleets)}` : ""}.` : error ? "" : "Loading…"}
       </p>
       {shown.length > 0 && (
         <ul class="overrides">

@@ -86,7 +86,7 @@ test("a fleet of the list leads to its view, and its replicas are counted with i
     const decision = (desiredReplicas: number) => ({ time: new Date().toISOString(), currentReplicas: desiredReplicas, desiredReplicas, states: [] });
     store.take([{ target: of("eu"), decision: decision(12) }, { target: of("us"), decision: decision(5) }]);
     for (const cluster of ["eu", "us"]) await store.readRecord(store.find(of(cluster)), new AbortController().signal);
-    assert.deepEqual(asked, [...["eu", "us"].flatMap((c) => [`/v1/${of(c)}`, `/v1/${of(c)}/fleet`]), `/v1/${of("us")}/decisions`]);
+    assert.deepEqual(asked, [specsPath, ...["eu", "us"].flatMap((c) => [`/v1/${of(c)}`, `/v1/${of(c)}/fleet`]), `/v1/${of("us")}/decisions`], "where the stored fleets can't be read");
     const [fleet, other] = ["eu", "us"].map((c) => store.find(of(c))) as [Row, Row];
     assert.deepEqual([fleet.fleet, fleet.min, fleet.max, other.fleet], [true, 4, 40, false]);
     assert.deepEqual(grouped(select(store.rows, parseQuery(new URLSearchParams())), "namespace").map((g) => [g.key, g.targets, g.replicas]).sort(), [["eu/shop", 0, 0], ["us/shop", 1, 5]]);
@@ -98,12 +98,25 @@ test("a fleet of the list leads to its view, and its replicas are counted with i
   }
 });
 
+test("fleets and members are asked for what they have: no record", async () => {
+  const fleet = { decisionTime: ago(1), desiredReplicas: 7, maxReplicas: 9, spec: { staleAfter: "60s" }, members: ["eu", "us"].map((c) => ({ target: of(c), share: 3, lastCallTime: ago(1) })) } satisfies Fleet;
+  const answers: Record<string, object> = {
+    [targetsPath]: {}, [specsPath]: { targetSpecs: [{ name: of("all"), fleet: { members: fleet.members.map(({ target }) => ({ target })) } }] },
+    [`/v1/${of("all")}/fleet`]: fleet,
+  };
+  const store = await page(answers, 30, "all", "eu", "us", "ghost");
+  assert.deepEqual(store.snapshot.rows.map((r) => [r.cluster, r.fleet, r.unrecorded]).sort(), [["all", true, true], ["eu", false, true], ["us", false, true]]);
+  assert.deepEqual(store.refused.sort(), [`/v1/${of("ghost")}`, `/v1/${of("ghost")}/decisions`], "but of a target that was deleted");
+});
+
 /** A page whose service answers with these by path, and nothing else, after the stream has brought one decision of each of some clusters. */
 async function page(answers: Record<string, object>, seconds: number, ...clusters: string[]) {
   globalThis.location ??= { origin: "http://setpoint.test" } as Location;
   const before = globalThis.fetch;
+  const refused: string[] = [];
   globalThis.fetch = async (input: RequestInfo | URL) => {
     const path = new URL(String(input)).pathname;
+    if (!(path in answers)) refused.push(path);
     return path in answers ? Response.json(answers[path]) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
   };
   try {
@@ -118,13 +131,14 @@ async function page(answers: Record<string, object>, seconds: number, ...cluster
     await store.load(store.abort.signal);
     for (const wait = performance.now() + 5000; (store.unsure.size > 0 || store.reading > 0) && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 1));
     await new Promise((r) => setTimeout(r, 300)); // listeners are told so often
-    return store;
+    return Object.assign(store, { refused });
   } finally {
     globalThis.fetch = before;
   }
 }
 const ago = (s: number) => new Date(Date.now() - s * 1000).toISOString();
 const targetsPath = "/v1/clusters/-/namespaces/-/targets";
+const specsPath = "/v1/clusters/-/namespaces/-/targetSpecs";
 
 test("a target that was deleted is not shown, though the stream brings its decisions", async () => {
   const web = { name: of("eu"), updateTime: ago(120), notAskedTime: ago(-60), lastDecision: { time: ago(120), currentReplicas: 4, desiredReplicas: 4, states: [] } };

@@ -31,7 +31,12 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
     const { signal } = abort;
     set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
-    const fail = (e: unknown) => !signal.aborted && set((s) => ({ ...s, error: asError(e) }));
+    // What has decisions and no record is a member of a fleet: it is asked for again once more is decided.
+    let [missing, logged] = [false, false];
+    const fail = (e: unknown) => {
+      missing = asError(e).code === "NOT_FOUND";
+      if (!signal.aborted) set((s) => ({ ...s, error: asError(e) }));
+    };
     let asking = 0; // since when no answer has come, 0: all have
     const read = () => {
       asking ||= Date.now();
@@ -39,6 +44,7 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
     };
     // The log is best effort, and the last decision is in the record before it is in the log.
     const take = (value: T) => {
+      missing = false;
       const [decision, read] = [last(value), serviceNow()];
       set((s) => ({ ...s, value, read, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: undefined }));
     };
@@ -53,6 +59,7 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
           got = got.concat(page.decisions ?? []);
           token = page.nextPageToken ?? "";
         } while (token && got.length < most);
+        logged = got.length > 0;
         set((s) => ({ ...s, decisions: merge(got, s.decisions) }));
       } catch (e) {
         if (asError(e).code !== "NOT_FOUND") fail(e); // without a decision there is no log
@@ -74,7 +81,7 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
     // It is also read periodically, because the log may omit repeated decisions.
     const poll = setInterval(() => {
       if (asking && Date.now() - asking >= silent) fail(new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while."));
-      later();
+      if (!missing || !logged) later();
     }, 15_000);
     void watch(name, undefined, {
       decisions: (batch) => {
@@ -83,7 +90,10 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
         later();
       },
       link: (link) => set((s) => (s.link === link ? s : { ...s, link })),
-      missed: () => void readDecisions(),
+      missed: () => {
+        missing = false;
+        void readDecisions();
+      },
     }, signal);
     return () => {
       abort.abort();

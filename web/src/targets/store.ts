@@ -3,6 +3,7 @@
 
 import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
 import { get, serviceNow } from "../api/client";
+import { storedFleets } from "../api/fleets";
 import { watch, type Link } from "../api/watch";
 import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
@@ -101,13 +102,17 @@ const mostSingle = 20;
 const listEvery = 120;
 /** It is read again after so long, s, for what was deleted: the stream does not tell that. */
 const relistEvery = 300;
+/** The stored fleets are read again at most so often, s. */
+const fleetsEvery = 60;
 /** How long a member whose fleet is not known counts as asked for after a decision, s: its log leaves repeated ones out. */
 const memberPatience = 900;
 
 export class TargetsStore {
   private byName = new Map<string, Row>();
-  /** The fleets of members, by the members' names: also of those that have no row yet. */
+  /** The fleets of members, by the members' names, and of fleets themselves: also of those that have no row yet. */
   private fleetOf = new Map<string, string>();
+  /** The last reading of the stored fleets: when it began, s, and whether it has all. */
+  private fleets: { at: number; all: Promise<boolean> } | undefined;
   private rows: Row[] = [];
   private listeners = new Set<() => void>();
   private abort: AbortController | undefined;
@@ -184,6 +189,7 @@ export class TargetsStore {
     this.stop();
     this.byName.clear();
     this.fleetOf.clear();
+    this.fleets = undefined;
     this.rows = [];
     this.wanted = [];
     this.unsure.clear();
@@ -309,8 +315,25 @@ export class TargetsStore {
     this.tell();
   }
 
+  /** Reads which fleets are stored, once for all rows: neither they nor their members have a record to ask for. */
+  private knowFleets(signal: AbortSignal): Promise<boolean> {
+    if (!this.fleets || serviceNow() / 1000 - this.fleets.at > fleetsEvery) {
+      const all = storedFleets(this.parent, signal).then(({ fleets, more }) => {
+        for (const f of fleets) {
+          for (const name of [f.name, ...(f.fleet?.members ?? []).map((m) => m.target)]) if (name && !this.byName.get(name)?.read) this.fleetOf.set(name, f.name!);
+        }
+        return !more;
+      }, () => false);
+      this.fleets = { at: serviceNow() / 1000, all };
+    }
+    return this.fleets.all;
+  }
+
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
-    const fleet = row.fleet ? row : this.byName.get(this.fleetOf.get(row.name) ?? "");
+    // What the list has not may be a fleet, or a member of one.
+    const told = row.read === 0 && (await this.knowFleets(signal)) && row.updated < this.fleets!.at;
+    const of = row.fleet ? row.name : this.fleetOf.get(row.name);
+    const fleet = of && this.row(of);
     if (fleet && (await this.readFleet(fleet, signal)) && (row === fleet || this.fleetOf.get(row.name) === fleet.name)) return;
     this.fleetOf.delete(row.name);
     try {
@@ -322,7 +345,7 @@ export class TargetsStore {
     } catch (e) {
       if (!signal.aborted) this.answered(e);
       // It stays as it is known; the next list may know it.
-      if (asError(e).code === "NOT_FOUND" && !(await this.readFleet(row, signal))) await this.readMember(row, signal);
+      if (asError(e).code === "NOT_FOUND" && (told || !(await this.readFleet(row, signal)))) await this.readMember(row, signal);
     }
   }
 
@@ -356,7 +379,7 @@ export class TargetsStore {
     [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
     known(row, asked, patience, millis(f.decisionTime) / 1000, undefined, f.desiredReplicas ?? 0);
     for (const [name, of] of this.fleetOf) {
-      if (of !== row.name || f.members?.some((m) => m.target === name)) continue;
+      if (of !== row.name || name === of || f.members?.some((m) => m.target === name)) continue;
       this.fleetOf.delete(name); // it was a member
       const former = this.byName.get(name);
       if (former) this.unsure.add(former);
