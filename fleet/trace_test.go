@@ -1144,6 +1144,22 @@ func TestStuckMemberIsDoneWithout(t *testing.T) {
 	}
 }
 
+// What a member does not do is missing as replicas are that a failed write of HPA would have added: only beyond the tolerance do the
+// others do it.
+func TestWithinTheToleranceNobodyDoesTheRestOfAStuckMember(t *testing.T) {
+	w := newWorld(t, utilization(50), 9, 9)
+	w.periods(4, 18, noCheck)
+	w.of("b").stuck = true
+	w.periods(60, 21, noCheck)
+	if got := w.replicas(); !slices.Equal(got, []int32{11, 9}) || w.record.Total != 20 {
+		t.Errorf("21 of 20 is within the tolerance: %v, %d in all", got, w.record.Total)
+	}
+	w.periods(10, 26, noCheck)
+	if got := w.replicas(); !slices.Equal(got, []int32{17, 9}) || w.record.Total != 26 {
+		t.Errorf("26 of 20 is beyond it: %v, %d in all", got, w.record.Total)
+	}
+}
+
 // What a member has not done shows until it does what it is told.
 func TestWhoDoesNotApplyIsTold(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4)
