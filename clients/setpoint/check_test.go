@@ -125,12 +125,31 @@ func TestCheckAnswer(t *testing.T) {
 			}
 		}
 	}
+	conditions := func(types ...string) change {
+		return func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
+			a.Status.Conditions = nil
+			for _, of := range types {
+				a.Status.Conditions = append(a.Status.Conditions, &setpointv1.HorizontalPodAutoscalerCondition{Type: of, Status: "True", Reason: "Reason"})
+			}
+		}
+	}
+	var crowd []string
+	for i := range 17 {
+		crowd = append(crowd, fmt.Sprint("Type", i))
+	}
 	drained := member(func(f *setpointv1.FleetShare) { f.Drained = true })
 	for _, tt := range []struct {
 		name   string
 		change change
 		field  string // "": valid
 	}{
+		{"conditions that a newer service has", conditions("AbleToScale", "FutureType", "Example:Other"), ""},
+		{"a condition twice", conditions("AbleToScale", "AbleToScale"), "status.conditions[1]"},
+		{"a condition whose type is a sentence", conditions("AbleToScale", "Not one"), "status.conditions[1]"},
+		{"a condition without a type", conditions(""), "status.conditions[0]"},
+		{"a crowd of conditions", conditions(crowd...), "status.conditions"},
+		{"a state of a member that a newer service has", member(func(f *setpointv1.FleetShare) { f.State = "FUTURE" }), ""},
+		{"a state of a member that is a sentence", member(func(f *setpointv1.FleetShare) { f.State = "not one" }), "fleet.state"},
 		{"a fleet's share, which nobody is to report on", member(), ""},
 		{"a share below the member's minimum", all(member(), counts(4, 1)), "desiredReplicas"},
 		{"none for a member that is drained", all(drained, counts(4, 0)), ""},
@@ -143,7 +162,6 @@ func TestCheckAnswer(t *testing.T) {
 		{"a share, where no fleet was asked", func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) {
 			a.Fleet = &setpointv1.FleetShare{State: "FRESH"}
 		}, "fleet"},
-		{"a state that there is not", member(func(f *setpointv1.FleetShare) { f.State = "DEAD" }), "fleet.state"},
 		{"a state that is lost", member(func(f *setpointv1.FleetShare) { f.State = "" }), "fleet.state"},
 		{"more members than a fleet has", member(func(f *setpointv1.FleetShare) { f.Members.Stale = 1 }), "fleet.members"},
 		{"many members, which add up to few", member(func(f *setpointv1.FleetShare) { f.Members.Fresh, f.Members.Lost = math.MaxInt32, -math.MaxInt32 }), "fleet.members"},

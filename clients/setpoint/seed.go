@@ -47,11 +47,22 @@ func Seed(status *setpointv1.HorizontalPodAutoscalerStatus) *setpointv1.Horizont
 		if isInstant(c.GetLastTransitionTime()) {
 			clipped.LastTransitionTime = c.GetLastTransitionTime()
 		}
-		if conditionProblem(clipped, seen) == "" {
+		if isSeedType(clipped.GetType()) && conditionProblem(clipped, seen) == "" {
 			seed.Conditions = append(seed.Conditions, clipped)
 		}
 	}
 	return seed
+}
+
+// isSeedType reports whether every service that takes a seed knows conditions of that type.
+func isSeedType(of string) bool {
+	switch of {
+	case "AbleToScale", "ScalingActive", "ScalingLimited", "ScaledToZero":
+		return true
+	case "Overridden", "ExternalMetricFallbackActive", "MetricFallbackActive", "MetricSuspect": // of stages
+		return true
+	}
+	return false
 }
 
 // clip bounds a text.
