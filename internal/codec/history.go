@@ -36,7 +36,8 @@ const (
 // Errors of Decode; test for them with errors.Is.
 var (
 	// ErrFormat: the value has a format that this version does not know, because a
-	// newer version wrote it.
+	// newer version wrote it. With ErrCorrupt it is one of the two: the checksum is right, but the
+	// fields do not add up here.
 	ErrFormat = errors.New("unknown history format")
 	// ErrCorrupt: the value is not a history.
 	ErrCorrupt = errors.New("corrupt history")
@@ -292,7 +293,7 @@ func (m *Memory) decode(b []byte, h *recommender.History, f *Frame, long *Long) 
 		d.fail() // the bit says that there is an index
 	}
 	if d.failed || len(d.b) > 0 {
-		return fmt.Errorf("%w: its fields do not add up", ErrCorrupt)
+		return fmt.Errorf("%w, or %w: its checksum is right, its fields do not add up", ErrFormat, ErrCorrupt)
 	}
 	return nil
 }

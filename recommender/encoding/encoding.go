@@ -19,7 +19,8 @@ const MaxText = codec.MaxText
 // Errors of DecodeHistory; test for them with errors.Is.
 var (
 	// ErrFormat: the value has a format that this version does not know, because a newer
-	// version wrote it.
+	// version wrote it. With ErrCorrupt it is one of the two: the checksum is right, but the fields
+	// do not add up here.
 	ErrFormat = codec.ErrFormat
 	// ErrCorrupt: the value is not a history.
 	ErrCorrupt = codec.ErrCorrupt

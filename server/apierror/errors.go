@@ -233,9 +233,9 @@ func ofStore(ctx context.Context, target string, err error, remedy string) error
 func OfHistory(target string, err error) error {
 	message := "the stored history of " + target + " can't be read: it is damaged; delete the target to start over"
 	switch {
-	case errors.Is(err, encoding.ErrFormat):
+	case errors.Is(err, encoding.ErrFormat) && !errors.Is(err, encoding.ErrCorrupt):
 		message = "the stored history of " + target + " was written by a newer version; upgrade this instance"
-	case errors.Is(err, store.ErrUnreadable):
+	case errors.Is(err, encoding.ErrFormat), errors.Is(err, store.ErrUnreadable):
 		message = "the stored history of " + target + " can't be read: a newer version wrote it, or it is damaged; upgrade this instance, or delete the target to start over"
 	}
 	return New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, message, "target", target)

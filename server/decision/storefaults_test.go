@@ -3,8 +3,10 @@ package decision_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"net/http"
 	"strings"
 	"sync"
@@ -199,6 +201,9 @@ func TestAnUnreadableHistoryIsReportedAndKept(t *testing.T) {
 	flipped[len(flipped)/2] ^= 1
 	newer := append([]byte(nil), good...)
 	newer[0] = 200
+	// With a field of a newer version, and the checksum that it has then.
+	longer := append(append([]byte(nil), good[:len(good)-4]...), 5, 5, 5)
+	longer = binary.LittleEndian.AppendUint32(longer, crc32.Checksum(longer, crc32.MakeTable(crc32.Castagnoli)))
 	for _, tt := range []struct {
 		name  string
 		value []byte
@@ -207,7 +212,8 @@ func TestAnUnreadableHistoryIsReportedAndKept(t *testing.T) {
 		{"damaged", flipped, "damaged"},
 		{"cut off", good[:len(good)-1], "damaged"},
 		{"empty", nil, "damaged"},
-		{"of a newer version", newer, "newer version"},
+		{"of a newer version", newer, "was written by a newer version; upgrade this instance"},
+		{"of a newer version, with more in it", longer, "a newer version wrote it, or it is damaged; upgrade this instance, or delete the target"},
 	} {
 		for _, c := range calls() {
 			t.Run(c.name+" of one that is "+tt.name, func(t *testing.T) {
