@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
-
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 )
 
 func TestEveryVersionBecomesV2(t *testing.T) {
