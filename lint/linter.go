@@ -58,8 +58,8 @@ type Linter struct {
 	// fleets are those of the stored specs, and named those by their names.
 	fleets map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
 	named  map[string]*fleet.Spec
-	// refused is how many specs the service would refuse.
-	refused int
+	// refused is how many specs could not be checked at all; invalid has those, too, of which a part could not.
+	refused, invalid int
 }
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
@@ -121,6 +121,9 @@ func (l *Linter) Specs() ([]Spec, error) {
 // Refused is how many of these Check could not check.
 func (l *Linter) Refused() int { return l.refused }
 
+// Invalid is how many of these the service would refuse: those, and any whose fleet or stages are wrong.
+func (l *Linter) Invalid() int { return l.invalid }
+
 // Check returns what was found, in the order of the files and of Rules. The error tells of
 // specs that the service would refuse; the rest is checked all the same. More than
 // MaxAutoscalers are not checked at all: ErrTooMany, which Read has told with the file.
@@ -157,6 +160,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 				return l.lines.of(l.files[i], written.Namespace, written.Name, path)
 			}))
 			l.refused++
+			l.invalid++
 			continue
 		}
 		of := l.subject(i, written, a, len(l.scalers[targetOf(written)]))
@@ -176,6 +180,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		for _, err := range problems {
 			refused = append(refused, fmt.Errorf("%s: %s/%s: %w", l.files[i], written.Namespace, written.Name, err))
+		}
+		if len(problems) > 0 {
+			l.invalid++
 		}
 		of.Overlaps = overlaps[i]
 		if of.Scenario = l.Scenario; of.Scenario != nil {

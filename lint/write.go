@@ -14,8 +14,8 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
-// WriteText writes findings for people, and a last line that counts them, and what was not checked.
-func WriteText(w io.Writer, findings []Finding, autoscalers, refused int) error {
+// WriteText writes findings for people, and a last line that counts them, and what is invalid.
+func WriteText(w io.Writer, findings []Finding, autoscalers, invalid int) error {
 	var out strings.Builder
 	// Names of metrics may be any text, and those of files, too.
 	plain := printable.Text
@@ -29,19 +29,19 @@ func WriteText(w io.Writer, findings []Finding, autoscalers, refused int) error 
 	if len(findings) > ruleCountsFrom {
 		writeCounts(&out, findings)
 	}
-	writeTotal(&out, findings, autoscalers, refused)
+	writeTotal(&out, findings, autoscalers, invalid)
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func writeTotal(out *strings.Builder, findings []Finding, autoscalers, refused int) {
+func writeTotal(out *strings.Builder, findings []Finding, autoscalers, invalid int) {
 	counts := make(map[Severity]int)
 	for _, f := range findings {
 		counts[f.Severity]++
 	}
-	fmt.Fprintf(out, "%d autoscalers: %d errors, %d warnings, %d notes", autoscalers-refused, counts[Error], counts[Warning], counts[Note])
-	if refused > 0 {
-		fmt.Fprintf(out, "; %d not checked: see the errors", refused)
+	fmt.Fprintf(out, "%d autoscalers: %d errors, %d warnings, %d notes", autoscalers, counts[Error], counts[Warning], counts[Note])
+	if invalid > 0 {
+		fmt.Fprintf(out, "; %d invalid: see the errors", invalid)
 	}
 	out.WriteByte('\n')
 }
@@ -51,10 +51,10 @@ const ruleCountsFrom = 20
 
 // WriteRules writes what WriteText does, in place of the findings how many there are of each rule,
 // and where the first ones are.
-func WriteRules(w io.Writer, findings []Finding, autoscalers, refused int) error {
+func WriteRules(w io.Writer, findings []Finding, autoscalers, invalid int) error {
 	var out strings.Builder
 	writeCounts(&out, findings)
-	writeTotal(&out, findings, autoscalers, refused)
+	writeTotal(&out, findings, autoscalers, invalid)
 	_, err := io.WriteString(w, out.String())
 	return err
 }

@@ -64,6 +64,6 @@ func lintDocument() (string, error) {
 		return "", err
 	}
 	var shown strings.Builder
-	err = lint.WriteText(&shown, findings, linter.Autoscalers(), linter.Refused())
+	err = lint.WriteText(&shown, findings, linter.Autoscalers(), linter.Invalid())
 	return lint.Document(lintedExample, shown.String()), err
 }

@@ -113,11 +113,11 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 	out := cmd.OutOrStdout()
 	switch c.output.Form {
 	case cli.AsText:
-		err = lint.WriteText(out, findings, linter.Autoscalers(), linter.Refused())
+		err = lint.WriteText(out, findings, linter.Autoscalers(), linter.Invalid())
 	case cli.AsJSON:
 		err = lint.WriteJSON(out, findings)
 	case asRules:
-		err = lint.WriteRules(out, findings, linter.Autoscalers(), linter.Refused())
+		err = lint.WriteRules(out, findings, linter.Autoscalers(), linter.Invalid())
 	case asSARIF:
 		err = lint.WriteSARIF(out, findings, cli.Version())
 	}

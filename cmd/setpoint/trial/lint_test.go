@@ -15,6 +15,8 @@ func TestLintExitCodes(t *testing.T) {
 	const plain = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 2, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n"
 	noted := strings.Replace(plain, "name: cpu", "name: memory", 1)
 	invalid := strings.Replace(plain, "maxReplicas: 5", "maxReplicas: 0", 1)
+	const invalidFleet = "name: clusters/all/namespaces/shop/targets/web\nspec: {minReplicas: 2, maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}\n" +
+		"fleet: {members: [{target: clusters/a/namespaces/shop/targets/web}, {target: clusters/b/namespaces/shop/targets/web}], maxMoves: -1}\n"
 	for _, tt := range []struct {
 		name, stdin string
 		args        []string
@@ -34,7 +36,8 @@ func TestLintExitCodes(t *testing.T) {
 		{"errors that do not fail", "", []string{linted, "--fail-on=never"}, 0, "[target-unreachable]", ""},
 		{"lines", "", []string{linted, "-o", "json"}, cli.ExitFailed, `{"rule":"target-unreachable","severity":"error",`, ""},
 		{"for code hosts", "", []string{linted, "-o", "sarif"}, cli.ExitFailed, `"ruleId": "target-unreachable"`, ""},
-		{"an invalid spec", invalid, nil, cli.ExitUsage, "0 autoscalers: 0 errors, 0 warnings, 0 notes; 1 not checked", "spec.maxReplicas"},
+		{"an invalid spec", invalid, nil, cli.ExitUsage, "1 autoscalers: 0 errors, 0 warnings, 0 notes; 1 invalid: see the errors", "spec.maxReplicas"},
+		{"an invalid fleet", invalidFleet, nil, cli.ExitUsage, "1 autoscalers: 0 errors, 0 warnings, 0 notes; 1 invalid: see the errors", "fleet.maxMoves"},
 		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no autoscaler"},
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
 		{"with a load", "", []string{linted, "--scenario=../../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},
