@@ -281,6 +281,8 @@ func describe(err error) string {
 		text = "the server can't be reached: " + reason[1]
 	} else if text == noAddress {
 		text = "the server can't be reached: the name or the port of --server can't be looked up, or has no address"
+	} else if s.Code() == codes.Unimplemented {
+		text += "; the server may be older than this program, " + Version() + ", or no Setpoint"
 	}
 	return text + " (" + s.Code().String() + ")"
 }

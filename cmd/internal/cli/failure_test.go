@@ -28,6 +28,10 @@ func TestErrorsAreToldInWords(t *testing.T) {
 		"of a stranger":    {errors.New("the metric \u202e\x1b[2J:\n\tis unknown"), "setpoint: the metric \ufffd\ufffd[2J:\n\tis unknown", cli.ExitFailed},
 		"of the library":   {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
 		"no address":       {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
+		"of an older server": {
+			status.Error(codes.Unimplemented, "unknown service setpoint.v1.FleetService"),
+			"setpoint: unknown service setpoint.v1.FleetService; the server may be older than this program, " + cli.Version() + ", or no Setpoint (Unimplemented)", cli.ExitFailed,
+		},
 		"hung": {
 			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:2: use of closed network connection: there was no answer within 5s"`),
 			"setpoint: the server can't be reached: there was no answer within 5s (Unavailable)", cli.ExitFailed,

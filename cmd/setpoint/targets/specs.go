@@ -156,7 +156,7 @@ func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
 		for i, spec := range stored {
 			resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: spec.GetName(), TargetSpec: spec})
 			if err != nil && len(args) == 0 {
-				return fmt.Errorf("%s: %w; %d of %d specs are stored, those before it", spec.GetName(), err, i, len(stored))
+				return fmt.Errorf("%s: %w; of the %d specs of the file %s", spec.GetName(), err, len(stored), storedBefore(i))
 			}
 			if err != nil {
 				return err
@@ -168,6 +168,17 @@ func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
 		}
 		return c.show(cmd, stored[0])
 	})
+}
+
+// storedBefore says how many specs of a file are stored before the one that was refused.
+func storedBefore(n int) string {
+	switch n {
+	case 0:
+		return "none is stored"
+	case 1:
+		return "the first is stored"
+	}
+	return fmt.Sprintf("the first %d are stored", n)
 }
 
 // read reads the file: the one spec of a target, or several that name theirs.

@@ -90,7 +90,7 @@ func TestSpecsListedAreStoredAgain(t *testing.T) {
 		}
 		// Those versions are older ones now, and none at another service.
 		got := specs(listed, address, cli.ExitFailed, "set", "-f", "-")
-		if !strings.Contains(got.Stderr, "targets/one: ") || !strings.Contains(got.Stderr, "has changed since that etag") || !strings.Contains(got.Stderr, "0 of 2 specs are stored") {
+		if !strings.Contains(got.Stderr, "targets/one: ") || !strings.Contains(got.Stderr, "has changed since that etag") || !strings.Contains(got.Stderr, "of the 2 specs of the file none is stored") {
 			t.Errorf("an older version: %s", got.Stderr)
 		}
 		specs(listed, other, 0, "set", "-f", "-", "--any-version")

@@ -92,6 +92,8 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	begun, away := false, false
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
 		switch {
+		case status.Code(err) == codes.Unauthenticated: // the token may have been replaced
+			fmt.Fprintln(stderr, "refused, trying once more with the credentials that there are now: "+printable.Text(err.Error()))
 		case away:
 		case begun:
 			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+printable.Text(err.Error()))

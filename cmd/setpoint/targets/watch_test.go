@@ -5,11 +5,16 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"net"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -102,6 +107,37 @@ func TestAWatchThatNeverBeganSaysSo(t *testing.T) {
 	if got.Code != cli.ExitFailed || got.Stdout != "" || strings.Contains(got.Stderr, "is back") || strings.Count(got.Stderr, "no answer yet, trying again a few times: ") != 1 ||
 		!strings.HasSuffix(got.Stderr, "(Unavailable)\n") {
 		t.Errorf("exit code %d, %q, %s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// expiring is a server that takes the credentials of one stream only.
+type expiring struct {
+	setpointv1.UnimplementedTargetServiceServer
+	asked atomic.Int32
+}
+
+func (e *expiring) WatchDecisions(_ *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
+	if e.asked.Add(1) == 1 {
+		_ = stream.Send(&setpointv1.WatchDecisionsResponse{ResumeToken: "t"})
+	}
+	return status.Error(codes.Unauthenticated, "expired")
+}
+
+// A watch whose token expires tries once more, and does not say that it waits for the server.
+func TestAWatchWhoseTokenExpiresSaysSo(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, server := grpc.NewServer(), &expiring{}
+	setpointv1.RegisterTargetServiceServer(s, server)
+	go func() { _ = s.Serve(l) }()
+	defer s.Stop()
+	got := run(t, "", "targets", "watch", "--server="+l.Addr().String())
+	if got.Code != cli.ExitFailed || server.asked.Load() != 2 || strings.Contains(got.Stderr, "until the server is back") ||
+		!strings.HasPrefix(got.Stderr, "refused, trying once more with the credentials that there are now: ") || !strings.HasSuffix(got.Stderr, "setpoint: expired (Unauthenticated)\n") {
+		t.Errorf("exit code %d after %d streams: %s", got.Code, server.asked.Load(), got.Stderr)
 	}
 }
 
