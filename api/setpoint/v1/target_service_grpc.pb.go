@@ -45,8 +45,9 @@ type TargetServiceClient interface {
 	// Deletes a target: its history, status and decisions. For an autoscaler that was
 	// deleted.
 	DeleteTarget(ctx context.Context, in *DeleteTargetRequest, opts ...grpc.CallOption) (*DeleteTargetResponse, error)
-	// Lists the recent decisions of a target, newest first. The log is bounded and best
-	// effort; it may omit decisions that repeat the previous one.
+	// Lists the recent decisions of a target, by when they were written, newest first: those
+	// that an instance could not write while the store was away come when it is back. The log
+	// is bounded and best effort; it may omit decisions that repeat the previous one.
 	ListDecisions(ctx context.Context, in *ListDecisionsRequest, opts ...grpc.CallOption) (*ListDecisionsResponse, error)
 	// Returns what a target was asked, for about a day: of each decision the sums of its
 	// readings and what came of it, from which it can be made again. The setpoint command
@@ -221,8 +222,9 @@ type TargetServiceServer interface {
 	// Deletes a target: its history, status and decisions. For an autoscaler that was
 	// deleted.
 	DeleteTarget(context.Context, *DeleteTargetRequest) (*DeleteTargetResponse, error)
-	// Lists the recent decisions of a target, newest first. The log is bounded and best
-	// effort; it may omit decisions that repeat the previous one.
+	// Lists the recent decisions of a target, by when they were written, newest first: those
+	// that an instance could not write while the store was away come when it is back. The log
+	// is bounded and best effort; it may omit decisions that repeat the previous one.
 	ListDecisions(context.Context, *ListDecisionsRequest) (*ListDecisionsResponse, error)
 	// Returns what a target was asked, for about a day: of each decision the sums of its
 	// readings and what came of it, from which it can be made again. The setpoint command
