@@ -221,13 +221,16 @@ func TestOverridesOfAMember(t *testing.T) {
 		override("before it called", 0, "the target is not known yet", "create", "east/shop/fo", "--id=early"),
 		calls("east"), calls("west"), calls("east"),
 		override("a member", 0, east+"/overrides/live created", "create", "east/shop/fo", "--id=live"),
+		override("its namespace", 0, "clusters/east/namespaces/shop/overrides/n created", "create", "clusters/east/namespaces/shop", "--id=n"),
+		override("its cluster", 0, "clusters/west/overrides/c created", "create", "clusters/west", "--id=c"),
+		override("a cluster without one", 0, "no target that you may read is known yet in clusters/north:", "create", "clusters/north", "--id=c"),
 		override("its fleet", 0, "clusters/all/namespaces/shop/targets/fo/overrides/all created", "create", "all/shop/fo", "--id=all"),
 		override("a name alone", cli.ExitFailed, "3 targets have this name, clusters/all/namespaces/shop/targets/fo, clusters/east/namespaces/shop/targets/fo", "create", "fo", "-n=shop"),
 		{"its decisions", []string{"targets", "decisions", "east/shop/fo"}, 0, []string{"REPLICAS"}},
 	} {
 		got := run(t, "", append(tt.args, "--server", address)...)
 		said := got.Stdout + got.Stderr
-		if got.Code != tt.code || len(tt.want) > 0 && !strings.Contains(said, tt.want[0]) || strings.Contains(said, "known yet") != (tt.name == "before it called") {
+		if got.Code != tt.code || len(tt.want) > 0 && !strings.Contains(said, tt.want[0]) || strings.Contains(said, "known yet") != (tt.name == "before it called" || tt.name == "a cluster without one") {
 			t.Errorf("%s: exit code %d\n%s\nwant %q", tt.name, got.Code, said, tt.want)
 		}
 	}

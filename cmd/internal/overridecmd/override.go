@@ -513,7 +513,29 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 	if err != nil && status.Code(err) != codes.Unimplemented || len(specs.GetTargetSpecs()) > 0 || specs.GetNextPageToken() != "" {
 		return ""
 	}
+	if err == nil && hasMember(ctx, client, name) {
+		return ""
+	}
 	return "no target that you may read is known yet in " + name + ": the override acts once there is a decision on one"
+}
+
+// hasMember reports whether a fleet has a member in a place, or may have: a member has neither a history nor a spec that is stored.
+func hasMember(ctx context.Context, client setpointv1.TargetServiceClient, place string) bool {
+	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: 1000, FleetsOnly: true}
+	for {
+		page, err := client.ListTargetSpecs(ctx, req)
+		if err != nil {
+			return true
+		}
+		for _, spec := range page.GetTargetSpecs() {
+			if slices.ContainsFunc(spec.GetFleet().GetMembers(), func(m *setpointv1.FleetMember) bool { return strings.HasPrefix(m.GetTarget(), place+"/") }) {
+				return true
+			}
+		}
+		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
+			return false
+		}
+	}
 }
 
 // bounded says that the bounds of specs limit an override of many targets. Which of them do is not looked for; hint says it of one target.
