@@ -78,10 +78,17 @@ const (
 	Shift
 )
 
-// Drained reports whether the member with that name is to become empty.
-func (s *Spec) Drained(name string) bool {
+// OwnMin is what counts of the minimum of a member's own spec: at most what the fleet lets the member have, which is
+// nothing if it is drained. Who calls does not say what others lose; who may override the member does.
+func (s *Spec) OwnMin(name string, least int32) int32 {
 	i := s.member(name)
-	return i >= 0 && s.Members[i].Drained()
+	switch {
+	case i < 0:
+		return least
+	case s.Members[i].Drained():
+		return 0
+	}
+	return min(least, s.ceiling(&s.Members[i]))
 }
 
 // Validate returns what is wrong with the spec; nil: nothing. The engine's spec is not checked.

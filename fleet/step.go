@@ -121,7 +121,7 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	case mine.Off:
 		mine.Answered = 0
 	default:
-		mine.Answered = spec.most(&spec.Members[i], within(mine.Share, &call.Digest))
+		mine.Answered = spec.most(&spec.Members[i], call.Digest.Within(mine.Share), call.Digest.Min)
 	}
 	answer.State = spec.stateOf(mine, next.Awake, at)
 	answer.Desired, answer.Total, answer.Unplaced, answer.Missing = next.Desired, next.Total, next.Unplaced, next.Missing
@@ -134,8 +134,8 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	return next, answer, nil
 }
 
-// within is what becomes of a share within the bounds of the caller.
-func within(share int32, d *Digest) int32 {
+// Within is what becomes of a share within the bounds of the caller.
+func (d *Digest) Within(share int32) int32 {
 	if d.Max >= 0 {
 		share = min(share, d.Max)
 	}
@@ -151,7 +151,7 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		return
 	}
 	d := &call.Digest
-	has := spec.most(member, d.Scale.SpecReplicas)
+	has := spec.most(member, d.Scale.SpecReplicas, d.Min)
 	begins := m.Off || m.Gone || !m.HasShare || at-m.Told > int64(spec.StaleAfter) && has != m.Answered
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)
@@ -220,13 +220,14 @@ func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
 	}
 }
 
-// most limits replicas of a member to the most that count: a drained one may still have any.
-func (s *Spec) most(m *Member, replicas int32) int32 {
+// most limits replicas of a member to the most that count: what the fleet lets it have, or overrides of it make of that
+// if it is more; a drained one may still have any.
+func (s *Spec) most(m *Member, replicas, least int32) int32 {
 	ceiling := s.Engine.MaxReplicas
 	if !m.Drained() {
 		ceiling = s.ceiling(m)
 	}
-	return max(0, min(replicas, ceiling))
+	return max(0, min(replicas, max(ceiling, least)))
 }
 
 // due reports whether a decision is due: a period after the last one; the first one when all members have
@@ -352,7 +353,7 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	if p.silent && m.Obeys { // it knows of no later share
 		m.Share = m.Answered
 	}
-	p.digest, p.replicas = digest, m.replicas(spec, member, digest.Scale)
+	p.digest, p.replicas = digest, m.replicas(spec, member, digest)
 	seat.Last = p.replicas.SpecReplicas
 	if p.silent {
 		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
@@ -365,22 +366,26 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	if digest.Max >= 0 {
 		seat.Cap = min(seat.Cap, digest.Max)
 	}
+	seat.Cap = max(seat.Cap, digest.Min)
+	if member.Drained() && !m.Off {
+		seat.Last = max(seat.Last, digest.Min)
+	}
 	if at < m.CapacityUntil {
 		seat.Cap = min(seat.Cap, m.Capacity)
 	}
 	if at < m.RestUntil {
 		seat.Keeps = max(seat.Keeps, m.Rest)
 	}
-	if state == Returning { // it gains nothing, and what it would lose is lost later: by it, not by the others
-		seat.Cap, seat.Waits = min(seat.Cap, seat.Last), true
+	if state == Returning { // it gains nothing by the split, and what it would lose is lost later: by it, not by the others
+		seat.Cap, seat.Waits = min(seat.Cap, max(seat.Last, digest.Min)), true
 	}
 	return nil
 }
 
 // replicas returns the replicas of a member that count: its share, if it does what it is told, for it may
 // have learnt that only now; else those that it has. Its share begins with as many.
-func (m *MemberRecord) replicas(spec *Spec, member *Member, has recommender.Scale) recommender.Scale {
-	asked, observed := spec.most(member, has.SpecReplicas), spec.most(member, has.StatusReplicas)
+func (m *MemberRecord) replicas(spec *Spec, member *Member, d *Digest) recommender.Scale {
+	asked, observed := spec.most(member, d.Scale.SpecReplicas, d.Min), spec.most(member, d.Scale.StatusReplicas, d.Min)
 	if m.Obeys && m.HasShare {
 		observed = max(0, observed+m.Share-asked)
 		asked = m.Share

@@ -25,7 +25,9 @@ type cluster struct {
 	// 0: a drained one only has no least.
 	zero        bool
 	least, most int32
-	answer      Answer
+	// floor is an override of the member.
+	floor  int32
+	answer Answer
 }
 
 // world is a fleet in virtual time.
@@ -104,9 +106,7 @@ func (w *world) call(c *cluster) {
 		in.SelectorProblem = &recommender.SelectorProblem{Reason: recommender.SelectorRequired}
 	}
 	digest, err := NewDigest(w.now, in, c.name, w.spec.Version)
-	if digest.Min = c.least; w.spec.Members[w.spec.member(c.name)].Drained() {
-		digest.Min = 0
-	}
+	digest.Min = max(w.spec.OwnMin(c.name, c.least), c.floor)
 	if c.most > 0 {
 		digest.Max = c.most
 	}
@@ -132,7 +132,7 @@ func (w *world) call(c *cluster) {
 	case c.blind:
 		c.replicas = answer.Share
 	default:
-		c.replicas = within(answer.Share, &digest)
+		c.replicas = digest.Within(answer.Share)
 	}
 }
 
@@ -1076,7 +1076,9 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 		"its own minimum":            {func(w *world) { w.of("a").least = 6 }, 8, []int32{6, 2}, 0},
 		"held":                       {func(w *world) { w.of("a").least, w.of("a").most = 4, 4 }, 20, []int32{4, 16}, 0},
 		"beside the fleet's for it":  {func(w *world) { w.of("a").most, w.spec.Members[0].Max = 6, 5 }, 20, []int32{5, 15}, 0},
-		"a minimum above that of it": {func(w *world) { w.of("a").least, w.spec.Members[0].Max = 6, 5 }, 8, []int32{6, 3}, 0},
+		"a minimum above that of it": {func(w *world) { w.of("a").least, w.spec.Members[0].Max = 6, 5 }, 8, []int32{5, 3}, 0},
+		"a floor above that of it":   {func(w *world) { w.of("a").floor, w.spec.Members[0].Max = 6, 5 }, 8, []int32{6, 2}, 0},
+		"a floor, drained":           {func(w *world) { w.of("a").floor, w.spec.Members[0].Weight = 6, 0 }, 8, []int32{6, 2}, 0},
 	} {
 		for _, period := range []time.Duration{15 * time.Second, time.Second} {
 			w := newWorld(t, utilization(50), 4, 4)
@@ -1089,11 +1091,22 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 					t.Errorf("%s: %v becomes %v", name, before, after)
 				}
 			})
+			if sumOf(w.replicas()) != w.record.Total {
+				t.Errorf("%s, every %v: %v, in all %d", name, period, w.replicas(), w.record.Total)
+			}
 			if total := sumOf(w.replicas()); !slices.Equal(w.replicas(), tt.want) && (total > sumOf(tt.want) || total*11 < int32(tt.pods)*10) {
 				t.Errorf("%s, every %v: %v, want %v", name, period, w.replicas(), tt.want)
 			}
 			if w.record.Unplaced < tt.unplaced-2 || w.record.Unplaced > tt.unplaced {
 				t.Errorf("%s: %d unplaced, want %d", name, w.record.Unplaced, tt.unplaced)
+			}
+			a := w.of("a")
+			a.blind = true
+			if has := a.replicas; sumOf(w.replicas()) == w.record.Total {
+				w.call(a)
+				if w.periods(2, tt.pods, noCheck); a.replicas != has || w.record.Members[0].Share != has {
+					t.Errorf("%s: it has %d, and blind is told %d, its share %d", name, has, a.replicas, w.record.Members[0].Share)
+				}
 			}
 		}
 	}

@@ -116,26 +116,6 @@ func (f *Fleet) global(m *recommender.MetricSpec) bool {
 	return fleet.IsTotal(m) && slices.Contains(f.Global, metricKey(m))
 }
 
-// bounds are those of its own spec, below 0: none; a drained member may become empty.
-func (m *FleetMember) bounds() (least, most int32) {
-	if most = m.OwnMax; most == 0 {
-		most = -1
-	}
-	if !m.Drained {
-		least = m.OwnMin
-	}
-	return least, most
-}
-
-// within limits a share to these, as the service does.
-func (m *FleetMember) within(share int32) int32 {
-	least, most := m.bounds()
-	if most >= 0 {
-		share = min(share, most)
-	}
-	return max(share, least)
-}
-
 // CheckFleet is Check for a scenario with a fleet.
 func CheckFleet(s *Scenario, a *Autoscaler) error {
 	c := &checker{}

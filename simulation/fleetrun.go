@@ -308,7 +308,9 @@ func (f *fleetRun) sync(m *member) error {
 	}
 	in, now := m.seen(), m.scenario.Start.Add(m.now)
 	digest, err := fleet.NewDigest(now, in, m.name, f.spec.Version)
-	digest.Min, digest.Max = m.of.bounds()
+	if digest.Min, digest.Max = f.spec.OwnMin(m.name, m.of.OwnMin), m.of.OwnMax; m.of.OwnMax == 0 {
+		digest.Max = -1
+	}
 	f.ids++
 	call := &fleet.Call{Member: m.name, Digest: digest, Blind: err != nil, Explain: true}
 	binary.BigEndian.PutUint64(call.ID[8:], f.ids)
@@ -341,7 +343,7 @@ func (f *fleetRun) hear(m *member, call *fleet.Call) error {
 	if answer.Holds {
 		return nil
 	}
-	return m.tell(m.of.within(answer.Share))
+	return m.tell(call.Digest.Within(answer.Share))
 }
 
 // tell asks the cluster for a count, if it is another one.

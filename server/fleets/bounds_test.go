@@ -20,12 +20,17 @@ func ownBounds(least, most int32) func(*setpointv1.RecommendRequest) {
 	}
 }
 
+func atMostFour(m *setpointv1.FleetMember) { m.MaxReplicas = proto.Int32(4) }
+
+func drained(m *setpointv1.FleetMember) { m.Drained = true }
+
 // What a caller's own spec, or an override of the member, does not let it have goes to the others at once.
 func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 	t.Parallel()
 	for name, tt := range map[string]struct {
 		own          func(*setpointv1.RecommendRequest)
 		override     *setpointv1.Override
+		ofFleet      func(*setpointv1.FleetMember)
 		wests, easts int32
 	}{
 		"its own maximum":     {own: ownBounds(1, 4), wests: 4, easts: 16},
@@ -35,11 +40,20 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 		"held":                {own: ownBounds(1, 100), override: &setpointv1.Override{Hold: true}, wests: 6, easts: 14},
 		"a floor":             {own: ownBounds(1, 100), override: &setpointv1.Override{Floor: proto.Int32(12)}, wests: 12, easts: 8},
 		"a ceiling":           {own: ownBounds(1, 100), override: &setpointv1.Override{Ceiling: proto.Int32(5)}, wests: 5, easts: 15},
+
+		"its own minimum above the fleet's bound for it": {own: ownBounds(10, 100), ofFleet: atMostFour, wests: 4, easts: 16},
+		"pinned above that bound":                        {own: ownBounds(1, 100), ofFleet: atMostFour, override: &setpointv1.Override{Pin: proto.Int32(9)}, wests: 9, easts: 11},
+		"a floor above it, and a minimum":                {own: ownBounds(6, 100), ofFleet: atMostFour, override: &setpointv1.Override{Floor: proto.Int32(9)}, wests: 9, easts: 11},
+		"a floor, and drained":                           {own: ownBounds(2, 100), ofFleet: drained, override: &setpointv1.Override{Floor: proto.Int32(9)}, wests: 9, easts: 11},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := start(t, onMemory())
-			s.set(t, queueFleet(2, 100, west, east))
+			spec := queueFleet(2, 100, west, east)
+			if tt.ofFleet != nil {
+				tt.ofFleet(spec.Fleet.Members[0])
+			}
+			s.set(t, spec)
 			if o := tt.override; o != nil {
 				o = proto.CloneOf(o)
 				o.Reason, o.ExpireTime = "test", timestamppb.New(s.Clock.Now().Add(time.Hour))
@@ -69,8 +83,8 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 			}
 			if f := s.fleet(t); f.GetShareTotal() != 20 || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
 				t.Errorf("%v", f)
-			} else if m := f.GetMembers()[slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })]; m.GetOwnMinReplicas() != tt.wests && m.GetOwnMaxReplicas() != tt.wests {
-				t.Errorf("the bounds that are told: %v", m)
+			} else if m := f.GetMembers()[slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })]; m.GetShare() != tt.wests || m.GetOwnMinReplicas() != tt.wests && m.GetOwnMaxReplicas() != tt.wests {
+				t.Errorf("the share and bounds that are told: %v", m)
 			}
 		})
 	}
@@ -126,4 +140,35 @@ func TestACallerThatSeesNothingKeepsItsCount(t *testing.T) {
 		s.Clock.Advance(15 * time.Second)
 		s.call(t, member(east, 6, 300))
 	}
+}
+
+// The minimum of a caller's own spec is not above what its fleet can have at all, and its condition says which bound held; an
+// override is, and then it is shared out.
+func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	s.set(t, queueFleet(2, 8, west, east))
+	has := map[string]int32{west: 3, east: 3}
+	want := func(what string, wests, easts int32) {
+		t.Helper()
+		for round := range 8 {
+			for m, least := range map[string]int32{west: 12, east: 1} {
+				got := s.call(t, member(m, has[m], 100, ownBounds(least, 100)))
+				if has[m] = got.GetDesiredReplicas(); round == 7 && m == west && condition(got, "ScalingLimited").GetReason() != "TooManyReplicas" {
+					t.Errorf("%s: %v", what, condition(got, "ScalingLimited"))
+				}
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+		if f := s.fleet(t); has[west] != wests || has[east] != easts || f.GetShareTotal() != wests+easts || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
+			t.Errorf("%s: %v of %v", what, has, f)
+		}
+	}
+	want("its own minimum", 8, 1)
+	if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: &setpointv1.Override{
+		Pin: proto.Int32(10), Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	want("pinned", 10, 1)
 }

@@ -197,7 +197,8 @@ func (c *call) tell(s *spec) error {
 		return apierror.OverLimit("maxPods", fleet.MostPods, "the member of a fleet has too many pods: "+err.Error())
 	}
 	if !c.blind {
-		digest.Min, digest.Max = c.bounds(s.fleet.Drained(j.Target))
+		c.told = s
+		digest.Min, digest.Max = c.bounds()
 	}
 	c.digest, c.told = digest, s
 	return nil
