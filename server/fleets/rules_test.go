@@ -387,9 +387,29 @@ func TestAFleetIsNotPolled(t *testing.T) {
 		if want(t, "GetTarget", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "GetFleet") {
 			t.Errorf("GetTarget: %v", err)
 		}
-		_, err = s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: fleetName})
-		if want(t, "DeleteTarget", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "it is a fleet") {
-			t.Errorf("DeleteTarget: %v", err)
+		has := map[string]int32{west: 3, east: 3}
+		for range 3 {
+			for _, m := range []string{west, east} {
+				has[m] = s.call(t, member(m, has[m], 60)).GetDesiredReplicas()
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+		for name, what := range map[string]string{fleetName: "it is a fleet", west: "a fleet decides for it"} {
+			decisions := func() int {
+				resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 100})
+				if err != nil || len(resp.GetDecisions()) == 0 {
+					t.Errorf("%s: %v, %v", name, resp, err)
+				}
+				return len(resp.GetDecisions())
+			}
+			before := decisions()
+			_, err = s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: name})
+			if want(t, "DeleteTarget", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), what) {
+				t.Errorf("DeleteTarget: %v", err)
+			}
+			if after := decisions(); after != before {
+				t.Errorf("%s: an error deletes decisions: %d of %d remain", name, after, before)
+			}
 		}
 		_, err = s.Targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: west})
 		if want(t, "GetTarget of a member", err, codes.NotFound, "TARGET_NOT_FOUND"); !strings.Contains(err.Error(), "a fleet decides") || strings.Contains(err.Error(), fleetName) {

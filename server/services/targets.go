@@ -113,8 +113,15 @@ func (s *Targets) DeleteTarget(ctx context.Context, req *setpointv1.DeleteTarget
 	if err := apierror.OfStructure(req); err != nil {
 		return nil, err
 	}
+	// Of a fleet, or of a member without a history of its own, nothing is deleted: its decisions are the fleet's.
+	if records, errs := s.targets.Load(ctx, []store.Key{decision.ParseTarget(req.GetName())}); errs == nil && !records[0].Exists() {
+		unknown := apierror.UnknownTarget(req.GetName())
+		if err := s.withoutHistory(ctx, req.GetName(), unknown); !errors.Is(err, unknown) {
+			return nil, err
+		}
+	}
 	if err := s.targets.Delete(ctx, req); err != nil {
-		return nil, s.withoutHistory(ctx, req.GetName(), err)
+		return nil, err
 	}
 	return &setpointv1.DeleteTargetResponse{}, nil
 }
