@@ -147,13 +147,14 @@ func (s *Spec) Validate() error {
 	case s.LostAfter < s.StaleAfter:
 		add("members are lost after %v, which is less than the %v after which they are stale", s.LostAfter, s.StaleAfter)
 	}
-	if s.MaxMoves < 0 || s.MaxMoves > maxMoves {
-		add("rebalancing moves %d replicas a decision, it must be 0 to %d", s.MaxMoves, maxMoves)
+	if s.MaxMoves < 0 || s.MaxMoves > MaxMoves {
+		add("rebalancing moves %d replicas a decision, it must be 0 to %d", s.MaxMoves, MaxMoves)
 	}
 	return errors.Join(problems...)
 }
 
-const maxMoves = 1000
+// MaxMoves limits Spec.MaxMoves.
+const MaxMoves = 1000
 
 // scope returns the scope of the metric with that index.
 func (s *Spec) scope(metric int) Scope {

@@ -71,8 +71,12 @@ func TestAnotherAutoscalersLabelIsReported(t *testing.T) {
 	if _, err := swarm.ParseLabels("web", labelsOf("setpoint.enable=yes", "setpoint.max=3")); err == nil || !strings.HasPrefix(err.Error(), `setpoint.enable: must be true or false, not "yes"`) {
 		t.Errorf("got %v", err)
 	}
-	if _, err := swarm.ParseLabels("web", labelsOf("setpoint.min=0", "setpoint.max=3")); err == nil || !strings.HasPrefix(err.Error(), "setpoint.min: must be") {
+	if _, err := swarm.ParseLabels("web", labelsOf("setpoint.min=0", "setpoint.max=3")); err == nil || err.Error() != "setpoint.min: must be a whole number of replicas from 1: 0 needs a whole spec, setpoint.spec, with minReplicas 0, and a service with --scale-to-zero" {
 		t.Errorf("got %v", err)
+	}
+	zero, err := swarm.ParseLabels("web", labelsOf("setpoint.spec={minReplicas: 0, maxReplicas: 3}"))
+	if err != nil || zero.Spec == nil || zero.Spec.MinReplicas == nil || zero.Spec.GetMinReplicas() != 0 { //nolint:protogetter // absent is not 0
+		t.Errorf("a spec from 0: %v, %v", zero, err)
 	}
 }
 

@@ -217,7 +217,7 @@ func (t *Target) object(key agent.Key, raw []byte, tree map[string]any, sources 
 	case err != nil:
 		o.Hold = invalid(err)
 	case t.Hold != nil:
-		o.Hold = &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(t.Hold.Message)}
+		o.Hold = &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: t.Hold.Reason, Message: "the server holds it: " + shorten(cmp.Or(t.Hold.Message, t.Hold.Reason))}
 	}
 	o.Native = wants
 	return o

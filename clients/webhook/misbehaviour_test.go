@@ -201,6 +201,7 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 		{"a uid that is too long", func(e map[string]any) { e["uid"] = strings.Repeat("x", 200) }, "uid: must have at most"},
 		{"a hold without a reason", func(e map[string]any) { e["hold"] = map[string]any{"message": "x"} }, "hold.reason"},
 		{"a hold", func(e map[string]any) { e["hold"] = map[string]any{"reason": "Deploying", "message": "v2 rolls out"} }, "the server holds it: v2 rolls out"},
+		{"a hold without a message", func(e map[string]any) { e["hold"] = map[string]any{"reason": "Deploying"} }, "the server holds it: Deploying"},
 		{"too much", func(e map[string]any) { e["options"] = map[string]any{"profile": strings.Repeat("x", 100_000)} }, "larger than"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

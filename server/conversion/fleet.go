@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
@@ -29,6 +30,8 @@ const (
 	// stalePeriods is after how many periods members are stale by default, and defaultLost when they are lost.
 	stalePeriods = 3
 	defaultLost  = 5 * time.Minute
+	// leastAfter is the least of both that the structure allows.
+	leastAfter = time.Second
 )
 
 // scopeNames are the words of FleetSpec.scopes.
@@ -57,14 +60,14 @@ func IsFleet(stored []byte) bool {
 
 // Fleet reads the fleet of a stored spec whose metrics and options were read. The violations list everything
 // that is wrong beside what validation.Structure and validation.Spec find; with any of them the result must not
-// be used.
+// be used. What is out of the structure's range counts as what is in it, so that it is told once.
 func Fleet(name string, spec *setpointv1.TargetSpec, in *recommender.Input) (*fleet.Spec, []validation.Violation) {
 	r := &fleetReader{name: name, out: &fleet.Spec{
 		Version: fleetVersion(spec, &in.Options), Engine: in.Spec, Options: in.Options, Namespace: in.Namespace,
-		Period: DefaultPeriod, SurviveOne: spec.GetFleet().GetSurviveOne(), MaxMoves: spec.GetFleet().GetMaxMoves(),
+		Period: DefaultPeriod, SurviveOne: spec.GetFleet().GetSurviveOne(), MaxMoves: min(max(spec.GetFleet().GetMaxMoves(), 0), fleet.MaxMoves),
 	}}
-	if spec.GetPeriod() != nil {
-		r.out.Period = spec.GetPeriod().AsDuration()
+	if period := spec.GetPeriod().AsDuration(); period > 0 {
+		r.out.Period = period
 	}
 	if spec.GetFleet().GetOnLost() == "SHIFT" {
 		r.out.OnLost = fleet.Shift
@@ -123,9 +126,9 @@ func (r *fleetReader) members(spec *setpointv1.FleetSpec) {
 	floors, drained := int64(0), true
 	for i, m := range upTo(fleet.MaxMembers, spec.GetMembers()) {
 		at := fmt.Sprintf("fleet.members[%d]", i)
-		out := fleet.Member{Name: m.GetTarget(), Weight: 1, Min: m.GetMinReplicas(), Max: -1}
+		out := fleet.Member{Name: m.GetTarget(), Weight: 1, Min: max(0, m.GetMinReplicas()), Max: -1}
 		if m.Weight != nil {
-			out.Weight = min(max(m.GetWeight(), 1), fleet.MaxWeight) // what is beyond, the structure says
+			out.Weight = min(max(m.GetWeight(), 1), fleet.MaxWeight)
 		}
 		if m.MaxReplicas != nil {
 			out.Max = m.GetMaxReplicas()
@@ -163,12 +166,12 @@ func (r *fleetReader) members(spec *setpointv1.FleetSpec) {
 // ages reads when members are stale and lost.
 func (r *fleetReader) ages(spec *setpointv1.FleetSpec) {
 	r.out.StaleAfter = stalePeriods * r.out.Period
-	if spec.GetStaleAfter() != nil {
-		r.out.StaleAfter = spec.GetStaleAfter().AsDuration()
+	if after := spec.GetStaleAfter().AsDuration(); after >= leastAfter {
+		r.out.StaleAfter = after
 	}
 	r.out.LostAfter = max(defaultLost, r.out.StaleAfter)
-	if spec.GetLostAfter() != nil {
-		r.out.LostAfter = spec.GetLostAfter().AsDuration()
+	if after := spec.GetLostAfter().AsDuration(); after >= leastAfter {
+		r.out.LostAfter = after
 	}
 	if r.out.StaleAfter < r.out.Period {
 		r.refuse("fleet.staleAfter", "Invalid value: %s: must be at least the period, %s", r.out.StaleAfter, r.out.Period)
@@ -226,7 +229,7 @@ func FleetDifference(of *fleet.Spec, member *recommender.Spec) (metric, what str
 		case MetricName(&own[i]) != MetricName(&theirs[i]) || own[i].Type != theirs[i].Type || own[i].Container != theirs[i].Container:
 			return MetricName(&own[i]), fmt.Sprintf("the fleet's metric %d is %q", i, clip(MetricName(&theirs[i])))
 		case !reflect.DeepEqual(own[i].Target, theirs[i].Target):
-			return MetricName(&own[i]), "its target is another one"
+			return MetricName(&own[i]), fmt.Sprintf("its target is %s, the fleet's is %s", targetText(&own[i].Target), targetText(&theirs[i].Target))
 		case !reflect.DeepEqual(own[i].Metric.Selector, theirs[i].Metric.Selector):
 			return MetricName(&own[i]), "its selector is another one"
 		case own[i].DescribedObject != theirs[i].DescribedObject:
@@ -234,6 +237,19 @@ func FleetDifference(of *fleet.Spec, member *recommender.Spec) (metric, what str
 		}
 	}
 	return "", ""
+}
+
+// targetText is the target of a metric, for a sentence: averageUtilization 60.
+func targetText(t *recommender.MetricTarget) string {
+	switch {
+	case t.AverageUtilization != nil:
+		return fmt.Sprintf("averageUtilization %d", *t.AverageUtilization)
+	case t.AverageValue != nil:
+		return "averageValue " + quantity.FormatDecimal(*t.AverageValue)
+	case t.Value != nil:
+		return "value " + quantity.FormatDecimal(*t.Value)
+	}
+	return "none"
 }
 
 // FleetShare converts what a member learns.

@@ -72,6 +72,10 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 		"no scope":          {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes = nil }, []string{"targetSpec.fleet.scopes"}},
 		"an unknown metric": {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes["External:other"] = "GLOBAL" }, []string{`targetSpec.fleet.scopes["External:other"]`}},
 		"an unknown scope":  {func(x *setpointv1.TargetSpec) { x.Fleet.Scopes["External:queue"] = "SOME" }, []string{`targetSpec.fleet.scopes["External:queue"]`}},
+		"out of range": {func(x *setpointv1.TargetSpec) {
+			x.Fleet.MaxMoves, x.Fleet.Members[0].MinReplicas, x.Fleet.OnLost = -1, -1, "shift"
+			x.Fleet.StaleAfter, x.Fleet.LostAfter = durationpb.New(-time.Second), durationpb.New(0)
+		}, []string{"targetSpec.fleet.lostAfter", "targetSpec.fleet.maxMoves", "targetSpec.fleet.members[0].minReplicas", "targetSpec.fleet.onLost", "targetSpec.fleet.staleAfter"}},
 		"stale too soon":    {func(x *setpointv1.TargetSpec) { x.Fleet.StaleAfter = durationpb.New(14 * time.Second) }, []string{"targetSpec.fleet.staleAfter"}},
 		"lost before stale": {func(x *setpointv1.TargetSpec) { x.Fleet.LostAfter = durationpb.New(44 * time.Second) }, []string{"targetSpec.fleet.lostAfter"}},
 		"queries": {func(x *setpointv1.TargetSpec) {
@@ -104,6 +108,7 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 	t.Parallel()
 	s := start(t, onMemory())
 	s.set(t, queueFleet(2, 100, west, east))
+	told := map[string]string{"target": "its target is averageValue 11, the fleet's is averageValue 10;", "kind": "its target is value 10, the fleet's is averageValue 10;"}
 	for what, change := range map[string]func(*setpointv1.MetricSpec){
 		"name":   func(m *setpointv1.MetricSpec) { m.External.Metric.Name = "other" },
 		"target": func(m *setpointv1.MetricSpec) { m.External.Target.AverageValue = proto.String("11") },
@@ -115,8 +120,8 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 		},
 	} {
 		err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { change(r.Spec.Metrics[0]) }))
-		if want(t, what, err, codes.FailedPrecondition, "FLEET_DIFFERS"); !strings.Contains(err.Error(), "External:") {
-			t.Errorf("%s: %v names no metric", what, err)
+		if want(t, what, err, codes.FailedPrecondition, "FLEET_DIFFERS"); !strings.Contains(err.Error(), "External:") || !strings.Contains(err.Error(), told[what]) {
+			t.Errorf("%s: %v does not name the metric, or not %q", what, err, told[what])
 		}
 	}
 	err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = append(r.Spec.Metrics, r.Spec.Metrics[0]) }))

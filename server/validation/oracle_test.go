@@ -75,7 +75,7 @@ func oracleViolations(t *testing.T, oracle protovalidate.Validator, m protorefle
 	}
 	violations := make([]Violation, len(broken.Violations))
 	for i, v := range broken.Violations {
-		violations[i] = Violation{Field: jsonPath(m.Descriptor(), v.Proto.GetField()), Description: v.Proto.GetMessage() + got(v.FieldValue)}
+		violations[i] = Violation{Field: jsonPath(m.Descriptor(), v.Proto.GetField()), Description: strings.Replace(v.Proto.GetMessage(), "in list [, ", "in list [", 1) + got(v.FieldValue)}
 	}
 	slices.SortFunc(violations, compare)
 	return violations

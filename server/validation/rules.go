@@ -334,7 +334,9 @@ func wordIn(rule protoreflect.Value) (check, error) {
 	for i := range words {
 		words[i] = rule.List().Get(i).String()
 	}
-	message := "must be in list [" + strings.Join(words, ", ") + "]"
+	// Nobody writes the empty word: without the field it is there.
+	named := slices.DeleteFunc(slices.Clone(words), func(word string) bool { return word == "" })
+	message := "must be in list [" + strings.Join(named, ", ") + "]"
 	return func(v protoreflect.Value) string { return unless(slices.Contains(words, v.String()), message) }, nil
 }
 

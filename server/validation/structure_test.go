@@ -74,7 +74,7 @@ func TestStructure(t *testing.T) {
 				}
 			}),
 			want: []string{
-				`pods[1].phase: must be in list [, Pending, Running, Succeeded, Failed, Unknown] (got "Runing")`,
+				`pods[1].phase: must be in list [Pending, Running, Succeeded, Failed, Unknown] (got "Runing")`,
 				`pods[2].ready.status: must be in list [True, False, Unknown] (got "yes")`,
 			},
 		},

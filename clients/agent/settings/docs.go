@@ -21,7 +21,11 @@ func (f Form) Rows() []Row {
 	var rows []Row
 	for _, key := range f.Keys() {
 		if key != "metric" {
-			rows = append(rows, f.row(reflect.TypeFor[Workload](), key, key))
+			row := f.row(reflect.TypeFor[Workload](), key, key)
+			if key == "min" {
+				row.Meaning = strings.TrimSuffix(row.Meaning+f.zero(" "), ".") + "."
+			}
+			rows = append(rows, row)
 			continue
 		}
 		for _, target := range []string{"average", "value"} {
@@ -30,6 +34,14 @@ func (f Form) Rows() []Row {
 		rows = append(rows, Row{f.Prefix + "metric.NAME.KEY", "text", "", "Where the metric NAME comes from: `source`, the name of a source of the agent, and what is asked there, such as `query` for a Prometheus."})
 	}
 	return rows
+}
+
+// zero says after a separator how a minimum of 0 is set where min can't be 0; empty: it can.
+func (f Form) zero(separator string) string {
+	if f.Least == 0 {
+		return ""
+	}
+	return separator + "0 needs a whole spec, " + f.Prefix + "spec, with minReplicas 0, and a service with --scale-to-zero"
 }
 
 func (f Form) row(of reflect.Type, name, key string) Row {

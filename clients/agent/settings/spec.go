@@ -36,7 +36,7 @@ func (r *reading) bounds(spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	if r.set.Min != nil {
 		spec.MinReplicas = new(int32(*r.set.Min))
 		if *spec.MinReplicas < r.form.Least {
-			r.Add("min", "must be a whole number of replicas from %d", r.form.Least)
+			r.Add("min", "must be a whole number of replicas from %d%s", r.form.Least, r.form.zero(": "))
 		}
 	}
 	switch {
