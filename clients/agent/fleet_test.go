@@ -29,10 +29,26 @@ type ofFleet struct {
 	changes []agent.Change // guarded by mu, as is all that follows
 	refuses bool
 	scales  []string // events of changes
+	wait    *agent.Hold
+	shadow  bool
+	held    *agent.Hold // as it was shown last
+}
+
+func (p *ofFleet) hold(wait *agent.Hold, shadow bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wait, p.shadow = wait, shadow
+}
+
+func (p *ofFleet) lastHold() *agent.Hold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.held
 }
 
 func (p *ofFleet) Tell(ctx context.Context, t *agent.Telling) {
 	p.mu.Lock()
+	p.held = t.Hold
 	for _, e := range t.Events {
 		if strings.HasSuffix(e.GetReason(), "Rescale") {
 			p.scales = append(p.scales, e.GetType()+" "+e.GetReason()+" "+e.GetMessage())
@@ -45,7 +61,9 @@ func (p *ofFleet) Tell(ctx context.Context, t *agent.Telling) {
 func (p *ofFleet) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	o, err := p.told.Object(ctx, key, before)
 	if o != nil {
-		o.Fleet = fleetName
+		p.mu.Lock()
+		o.Fleet, o.Hold, o.Shadow = fleetName, p.wait, p.shadow
+		p.mu.Unlock()
 	}
 	return o, err
 }
@@ -58,6 +76,47 @@ func (p *ofFleet) Apply(ctx context.Context, o *agent.Object, seen *agent.Observ
 	}
 	p.changes = append(p.changes, change)
 	return p.told.Apply(ctx, o, seen, change)
+}
+
+// A member that is held for a while calls as always, applies nothing, and shows why; afterwards it does what it is told. As a
+// shadow, or invalid, it does not call.
+func TestAHeldMemberOfAFleetCalls(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		service := &shares{}
+		p, s := &ofFleet{told: told{Fake: &agenttest.Fake{}}}, agenttest.NewService(service)
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		fresh := &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
+		service.give(4, fresh, nil)
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		step := func(what string, replicas int32, calls bool, shown string) {
+			t.Helper()
+			before := len(s.Asked())
+			time.Sleep(3 * agenttest.Period)
+			synctest.Wait()
+			if got := p.Replicas("web"); got != replicas {
+				t.Errorf("%s: %d replicas, want %d", what, got, replicas)
+			}
+			if asked := len(s.Asked()) > before; asked != calls {
+				t.Errorf("%s: it calls: %v", what, asked)
+			}
+			hold := p.lastHold()
+			if (hold == nil) != (shown == "") || hold != nil && !strings.Contains(hold.Message, shown) {
+				t.Errorf("%s: it shows %+v, want %q", what, hold, shown)
+			}
+		}
+		wait := &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: "Deploying", Message: "it deploys"}
+		p.hold(wait, false)
+		step("held", 4, true, "it deploys")
+		service.give(6, fresh, nil)
+		step("held, its share is larger", 4, true, "it would be scaled from 4 to 6")
+		p.hold(&agent.Hold{Reason: agent.ReasonInvalidObject, Message: "it is wrong"}, false)
+		step("invalid", 4, false, "it is wrong")
+		p.hold(nil, true)
+		step("a shadow", 4, false, "can't be a shadow")
+		p.hold(nil, false)
+		step("no longer", 6, true, "")
+	})
 }
 
 // shares is a service that gives members of a fleet a share, by the contract.

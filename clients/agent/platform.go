@@ -81,7 +81,8 @@ type Object struct {
 	// Warning is a problem of the object, which an event tells once; a Hold says whether it keeps it from
 	// being scaled.
 	Warning string
-	// Hold is why the object must not be scaled; nil: it is scaled.
+	// Hold is why the object must not be scaled; nil: it is scaled. A member of a fleet that is waiting, not Silent, is
+	// still observed and asked for.
 	Hold *Hold
 	// Held is the reason of the hold that the platform shows now, perhaps written by an
 	// earlier agent. Empty: none, or unknown.

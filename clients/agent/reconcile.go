@@ -42,7 +42,7 @@ const maxDecisions = 3
 // run reconciles and returns the outcome.
 func (r *reconcile) run(ctx context.Context) Outcome {
 	r.warn()
-	if r.o.Hold != nil {
+	if r.o.Hold != nil && !r.o.callsHeld() {
 		r.presence.pass(r.o.Key)
 		return r.hold(*r.o.Hold)
 	}
@@ -76,6 +76,12 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		})
 	}
 	return OutcomeMoved
+}
+
+// callsHeld reports whether the object is held for a while and a member of a fleet: it calls as always, so that what it
+// has counts there, and applies nothing.
+func (o *Object) callsHeld() bool {
+	return o.Hold != nil && o.Fleet != "" && o.Hold.Outcome == OutcomeWaiting && !o.Hold.Silent
 }
 
 // maxMoved is how many reconciles in a row may end without a count because of others before that
@@ -241,6 +247,8 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 	case r.o.Shadow:
 		r.compare(e)
 		outcome = OutcomeShadow
+	case r.o.Hold != nil:
+		held = &HoldError{*r.o.Hold}
 	case e.changes():
 		e.ApplyError = r.apply(ctx, e)
 		if !errors.As(e.ApplyError, &held) {
@@ -262,9 +270,11 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		// As with the built-in controller when it can't write a count, the recommendation stays
 		// in the service's windows, and its policies count no change.
 		h := held.Hold
-		h.wants = fmt.Sprintf("; it would be scaled from %d to %d", e.Answer.GetCurrentReplicas(), e.Answer.GetDesiredReplicas())
-		if why := Why(e.Answer); why != "" {
-			h.wants += ": " + why
+		if e.changes() {
+			h.wants = fmt.Sprintf("; it would be scaled from %d to %d", e.Answer.GetCurrentReplicas(), e.Answer.GetDesiredReplicas())
+			if why := Why(e.Answer); why != "" {
+				h.wants += ": " + why
+			}
 		}
 		return false, r.hold(h)
 	}

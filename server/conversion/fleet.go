@@ -18,6 +18,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/protofields"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -141,6 +142,8 @@ func (r *fleetReader) members(spec *setpointv1.FleetSpec) {
 			r.refuse(at+".target", "Duplicate value: %q: it is fleet.members[%d], too", clip(out.Name), other)
 		case out.Name == r.name:
 			r.refuse(at+".target", "Invalid value: %q: a fleet is no member of itself", clip(out.Name))
+		case strings.HasSuffix(out.Name, target.ShadowSuffix):
+			r.refuse(at+".target", "Invalid value: %q: an agent's shadow applies nothing, so it is no member: name the target without %s", clip(out.Name), target.ShadowSuffix)
 		case len(out.Name) > fleet.MaxName:
 			r.refuse(at+".target", "Too long: must have at most %d bytes", fleet.MaxName)
 		}

@@ -60,6 +60,7 @@ func TestSpecsOfFleetsAreChecked(t *testing.T) {
 	}{
 		"one member":     {func(x *setpointv1.TargetSpec) { x.Fleet.Members = x.Fleet.GetMembers()[:1] }, []string{"targetSpec.fleet.members"}},
 		"a member twice": {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = west }, []string{"targetSpec.fleet.members[1].target"}},
+		"a shadow":       {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = east + ".-shadow" }, []string{"targetSpec.fleet.members[1].target"}},
 		"itself":         {func(x *setpointv1.TargetSpec) { x.Fleet.Members[1].Target = fleetName }, []string{"targetSpec.fleet.members[1].target"}},
 		"bounds": {func(x *setpointv1.TargetSpec) {
 			x.Fleet.Members[1].MinReplicas, x.Fleet.Members[1].MaxReplicas = 2, proto.Int32(1)
