@@ -226,7 +226,11 @@ func TestOverridesOfAMember(t *testing.T) {
 		override("a cluster without one", 0, "no target that you may read is known yet in clusters/north:", "create", "clusters/north", "--id=c"),
 		override("its fleet", 0, "clusters/all/namespaces/shop/targets/fo/overrides/all created", "create", "all/shop/fo", "--id=all"),
 		override("a name alone", cli.ExitFailed, "3 targets have this name, clusters/all/namespaces/shop/targets/fo, clusters/east/namespaces/shop/targets/fo", "create", "fo", "-n=shop"),
-		{"its decisions", []string{"targets", "decisions", "east/shop/fo"}, 0, []string{"REPLICAS"}},
+		calls("east"),
+		{"its decisions", []string{"targets", "decisions", "east/shop/fo"}, 0, []string{`NONE      held at 3 by somebody until `}},
+		{"targets beside fleets", []string{"targets", "list"}, 0, []string{"there are fleets: setpoint fleet list has them"}},
+		{"targets in one state", []string{"targets", "list", "--state=max"}, 0, []string{"TARGET"}},
+		{"a fleet as a target", []string{"targets", "explain", "all/shop/fo"}, cli.ExitFailed, []string{"setpoint fleet show"}},
 	} {
 		got := run(t, "", append(tt.args, "--server", address)...)
 		said := got.Stdout + got.Stderr

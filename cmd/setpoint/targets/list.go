@@ -229,7 +229,21 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	defer all.leftOut(cmd, "targets")
+	if len(all.items) == 0 && len(c.states) == 0 {
+		c.hintFleets(cmd, req.GetParent())
+	}
 	return c.show(cmd.OutOrStdout(), all.items, now)
+}
+
+// hintFleets says where fleets are, if there are any where there are no targets. A fleet and its members are no targets of their own.
+func (c *targetList) hintFleets(cmd *cobra.Command, parent string) {
+	_ = c.call(func(client setpointv1.TargetServiceClient) error {
+		page, err := client.ListTargetSpecs(cmd.Context(), &setpointv1.ListTargetSpecsRequest{Parent: parent, PageSize: largestPage, FleetsOnly: true})
+		if slices.ContainsFunc(page.GetTargetSpecs(), func(s *setpointv1.TargetSpec) bool { return s.GetFleet() != nil }) {
+			fmt.Fprintln(cmd.ErrOrStderr(), "there are fleets: setpoint fleet list has them")
+		}
+		return err
+	})
 }
 
 // collectBest reads all pages and keeps the first limit items of an order, 0 for all of them. It keeps

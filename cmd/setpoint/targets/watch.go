@@ -240,6 +240,11 @@ func why(name string, d *setpointv1.Decision) string {
 // limitOf is what held or limited a count for which no metric is the reason; empty: nothing did. Where no metric could be
 // read, the conditions on limits are those of an earlier decision.
 func limitOf(d *setpointv1.Decision) string {
+	if all := d.GetConditions(); len(d.GetAdjustments()) == 0 && len(all) > 0 { // a member's share has no adjustments
+		if last := all[len(all)-1]; last.GetType() == "Overridden" && last.GetStatus() == recommender.ConditionTrue {
+			return last.GetMessage()
+		}
+	}
 	if slices.ContainsFunc(d.GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
 		return c.GetType() == recommender.ScalingActive && c.GetStatus() != recommender.ConditionTrue
 	}) {
