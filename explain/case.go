@@ -58,6 +58,9 @@ func newCase(req *setpointv1.RecommendRequest, resp *setpointv1.RecommendRespons
 		clock:   clock{now: at.AsTime(), zone: zone},
 		current: resp.GetCurrentReplicas(), final: resp.GetDesiredReplicas(),
 	}
+	if resp.GetFleet() != nil { // its explanation is of the fleet's count, and not of this one, which is a share
+		c.trace = nil
+	}
 	c.desired = decidedBefore(resp)
 	c.habits = habitsOf[c.trace.GetProfile()]
 	for i := range c.trace.GetMetrics() {

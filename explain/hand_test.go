@@ -208,6 +208,18 @@ func TestBareSummaries(t *testing.T) {
 	}
 }
 
+// Of a member of a fleet only the share is explained: the computation in the answer is the fleet's, with other counts.
+func TestAShareIsNotExplainedWithTheFleetsNumbers(t *testing.T) {
+	var out strings.Builder
+	err := Write(&out, &setpointv1.RecommendRequest{Target: "clusters/west/namespaces/shop/targets/web"}, &setpointv1.RecommendResponse{
+		CurrentReplicas: 12, DesiredReplicas: 8, Action: "SCALE_DOWN", Reason: "share of fleet: 8 of 20", Fleet: &setpointv1.FleetShare{ShareTotal: 20, DesiredReplicas: 20},
+		Explanation: &setpointv1.Explanation{Metrics: []*setpointv1.MetricExplanation{{Name: "queue"}}},
+	}, Options{})
+	if text := out.String(); err != nil || strings.Contains(text, "queue") || !strings.Contains(text, "share of fleet: 8 of 20") {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
 // TestHostileText checks that the text contains no control sequences.
 func TestHostileText(t *testing.T) {
 	req := checkout(2, "pod-%d\x1b[31m\r\n\tred\u202e", func(int) int { return 100 })
