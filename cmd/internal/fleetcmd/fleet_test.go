@@ -369,7 +369,7 @@ east/shop/web: failed to get cpu` + "\ufffd" + `[31m utilization: did not receiv
           targeted pods (pods might be unready), and so on
 west/shop/web: it has at least 2, by its own spec or an override of it
 west/shop/web: it has at most 9, by its own spec or an override of it
-west/shop/web: it has not done what its last answer said
+west/shop/web: it has not done what an answer of the last minutes said
 `
 	if got.Stdout != want || got.Code != 0 {
 		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)

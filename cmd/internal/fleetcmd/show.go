@@ -164,7 +164,7 @@ func notesOf(m *setpointv1.FleetMemberStatus, least, most int32) (notes []string
 		notes = append(notes, m.GetError())
 	}
 	if m.Share != nil && m.SpecReplicas != nil && !m.GetApplied() {
-		notes = append(notes, "it has not done what its last answer said")
+		notes = append(notes, "it has not done what an answer of the last minutes said")
 	}
 	return notes
 }
