@@ -16,19 +16,24 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // creation is what create takes.
 type creation struct {
-	file             string
-	least, most, cpu int32
-	members, scopes  []string
-	stale, lost      time.Duration
-	period           time.Duration
-	onLost           string
-	surviveOne       bool
-	maxMoves         int32
-	replace          bool
+	file            string
+	least, most     int32
+	cpu             percent
+	members, scopes []string
+	stale, lost     time.Duration
+	period          time.Duration
+	onLost          string
+	surviveOne      bool
+	maxMoves        int32
+	replace         bool
 }
 
 func (c *command) newCreate() *cobra.Command {
@@ -49,7 +54,8 @@ func (c *command) newCreate() *cobra.Command {
 	flags.StringVarP(&n.file, "file", "f", "", "`file` of the spec, - for standard input")
 	flags.Int32Var(&n.least, "min", 1, "minimum `replicas` of all members together, without --file")
 	flags.Int32Var(&n.most, "max", 0, "maximum `replicas` of all members together, without --file")
-	flags.Int32Var(&n.cpu, "cpu", 80, "target of the usage of cpu, `percent` of what is requested, without --file")
+	n.cpu = 80
+	flags.Var(&n.cpu, "cpu", "target of the usage of cpu, `percent` of what is requested, without --file")
 	flags.StringArrayVar(&n.members, "member", nil, "`member`, with weight, min and max after commas; once for each")
 	flags.StringArrayVar(&n.scopes, "scope", nil, "`METRIC=SCOPE`: whether members read parts of an Object or External metric (per-member) or all the same whole (global), as External:queue=global; once for each such metric")
 	flags.DurationVar(&n.period, "period", 0, "time between decisions; 0: the file's, or 15s")
@@ -82,7 +88,7 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 		refuse("--min: %d is above --max %d", n.least, n.most)
 	default:
 		out.Spec = &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: &n.least, MaxReplicas: n.most, Metrics: []*setpointv1.MetricSpec{{
-			Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: &n.cpu}},
+			Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: new(int32(n.cpu))}},
 		}}}
 	}
 	if out.Fleet == nil {
@@ -137,6 +143,41 @@ func (n *creation) spec(cmd *cobra.Command, name string) (*setpointv1.TargetSpec
 	return out, cli.BadInput(errors.Join(problems...))
 }
 
+// violations are what the server would refuse of a fleet whatever its options are.
+func violations(req *setpointv1.SetTargetSpecRequest) []validation.Violation {
+	all, spec := validation.Structure(req), req.GetTargetSpec()
+	if spec.GetSpec() == nil {
+		return all
+	}
+	in := &recommender.Input{}
+	in.Spec, in.Options, _ = conversion.Spec(spec.GetSpec(), spec.GetOptions(), recommender.DefaultOptions())
+	_, more := conversion.Fleet(req.GetName(), spec, in)
+	for _, v := range more {
+		v.Field = "targetSpec." + v.Field
+		all = append(all, v)
+	}
+	return all
+}
+
+// percent is a percentage, with or without a sign.
+type percent int32
+
+// String implements pflag.Value.
+func (p *percent) String() string { return fmt.Sprint(int32(*p)) }
+
+// Type implements pflag.Value.
+func (p *percent) Type() string { return "int32" }
+
+// Set implements pflag.Value.
+func (p *percent) Set(text string) error {
+	n, err := strconv.ParseInt(strings.TrimSuffix(text, "%"), 10, 32)
+	if err != nil || n < 1 {
+		return errors.New("must be a whole number of percent from 1, such as 60")
+	}
+	*p = percent(n)
+	return nil
+}
+
 // memberIn reads MEMBER[,weight=N][,min=N][,max=N]. A cluster alone is that of the fleet's target there.
 func memberIn(text, fleet string) (*setpointv1.FleetMember, error) {
 	who, rest, more := strings.Cut(text, ",")
@@ -181,6 +222,11 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	// Before what is stored: --replace would be asked for first, and tell of the rest only then.
+	req := &setpointv1.SetTargetSpecRequest{Name: name, TargetSpec: spec}
+	if err := apierror.Invalid(violations(req)); err != nil {
+		return err
+	}
 	return c.ask(func(client setpointv1.TargetServiceClient) error {
 		known, err := client.GetTargetSpec(cmd.Context(), &setpointv1.GetTargetSpecRequest{Name: name})
 		switch {
@@ -195,7 +241,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		case err == nil && spec.GetEtag() == "":
 			spec.Etag = known.GetTargetSpec().GetEtag() // what others store meanwhile stays
 		}
-		resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: name, TargetSpec: spec})
+		resp, err := client.SetTargetSpec(cmd.Context(), req)
 		if err != nil {
 			return err
 		}

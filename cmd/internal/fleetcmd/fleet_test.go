@@ -137,7 +137,7 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 	s, run := start(t)
 	check(t, "none", run("list"), 0, "no fleets that you may read")
 	check(t, "create", run("create", "all/shop/web", "--member=west", "--member=east,weight=2,min=1,max=30", "--member=clusters/c/namespaces/n/targets/t",
-		"--min=2", "--max=40", "--cpu=60", "--survive-one", "--on-lost=shift", "--stale-after=30s", "--lost-after=2m", "--max-moves=3", "--period=5s", "--scope=External:queue=per-member"),
+		"--min=2", "--max=40", "--cpu=60", "--survive-one", "--on-lost=shift", "--stale-after=30s", "--lost-after=2m", "--max-moves=3", "--period=5s"),
 		0, "fleet "+web+" stored: 3 members, 2 to 40 replicas.")
 	want := &setpointv1.FleetSpec{
 		Members: []*setpointv1.FleetMember{
@@ -146,13 +146,24 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 			{Target: "clusters/c/namespaces/n/targets/t"},
 		},
 		StaleAfter: durationpb.New(30 * time.Second), LostAfter: durationpb.New(2 * time.Minute), OnLost: "SHIFT", SurviveOne: true, MaxMoves: 3,
-		Scopes: map[string]string{"External:queue": "PER_MEMBER"},
 	}
 	got := s.specs[web]
 	if !proto.Equal(got.GetFleet(), want) || got.GetPeriod().AsDuration() != 5*time.Second || got.GetSpec().GetMetrics()[0].GetResource().GetTarget().GetAverageUtilization() != 60 {
 		t.Errorf("stored is %v", got)
 	}
 	check(t, "again", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a fleet of 3 members is stored under the name "+web+": --replace replaces it")
+	check(t, "again, with a percent sign", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", "--cpu=60%"), cli.ExitFailed, "is stored under the name")
+	check(t, "a share that is no percent", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", "--cpu=most"), cli.ExitFailed, "must be a whole number of percent from 1, such as 60")
+	for _, wrong := range [][]string{{"--max-moves=-1", "fleet.maxMoves"}, {"--scope=External:other=global", `fleet.scopes["External:other"]`}, {"--stale-after=2s", "fleet.staleAfter"}} {
+		check(t, "again, with a mistake", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", wrong[0]), cli.ExitUsage, wrong[1])
+	}
+	queue := clitest.File(t, "queue.yaml", "spec: {maxReplicas: 4, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 10}}}]}\n")
+	check(t, "with a scope", run("create", "all/shop/queue", "-f", queue, "--member=west", "--member=east", "--scope=External:queue=per-member"), 0, "stored: 2 members")
+	const scoped = "clusters/all/namespaces/shop/targets/queue"
+	if scopes := s.specs[scoped].GetFleet().GetScopes(); scopes["External:queue"] != "PER_MEMBER" {
+		t.Errorf("the scopes are %v", scopes)
+	}
+	delete(s.specs, scoped)
 	s.specs["clusters/a/namespaces/b/targets/c"] = &setpointv1.TargetSpec{Name: "clusters/a/namespaces/b/targets/c", Spec: got.GetSpec()}
 	check(t, "over another spec", run("create", "a/b/c", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a spec that is no fleet is stored under the name")
 	check(t, "list", run("list"), 0, "FLEET         DESIRED  SHARES  BOUNDS  MEMBERS  DECIDED  WRONG\nall/shop/web  -        -       2-40    3        -        deleted meanwhile\n")
