@@ -231,6 +231,10 @@ func TestOverridesOfAMember(t *testing.T) {
 		{"targets beside fleets", []string{"targets", "list"}, 0, []string{"there are fleets: setpoint fleet list has them"}},
 		{"targets in one state", []string{"targets", "list", "--state=max"}, 0, []string{"TARGET"}},
 		{"a fleet as a target", []string{"targets", "explain", "all/shop/fo"}, cli.ExitFailed, []string{"setpoint fleet show"}},
+		{"delete", []string{"fleet", "delete", "all/shop/fo"}, 0, nil},
+		{"decisions of a deleted fleet", []string{"targets", "decisions", "all/shop/fo"}, cli.ExitFailed, []string{"no history"}},
+		{"create anew", []string{"fleet", "create", "all/shop/fo", "--max=20", "--cpu=60", "--member=east", "--member=west"}, 0, nil},
+		{"decisions of the new fleet", []string{"targets", "decisions", "all/shop/fo"}, 0, []string{"6 -> 9"}},
 	} {
 		got := run(t, "", append(tt.args, "--server", address)...)
 		said := got.Stdout + got.Stderr
