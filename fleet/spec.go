@@ -78,8 +78,15 @@ const (
 	Shift
 )
 
+// Drained reports whether the member with that name is to become empty.
+func (s *Spec) Drained(name string) bool {
+	i := s.member(name)
+	return i >= 0 && s.Members[i].Drained()
+}
+
 // OwnMin is what counts of the minimum of a member's own spec: at most what the fleet lets the member have, which is
-// nothing if it is drained. Who calls does not say what others lose; who may override the member does.
+// nothing if it is drained. What its caller has beyond that is its caller's alone: who calls does not say what others lose;
+// who may override the member does.
 func (s *Spec) OwnMin(name string, least int32) int32 {
 	i := s.member(name)
 	switch {

@@ -132,7 +132,9 @@ func (w *world) call(c *cluster) {
 	case c.blind:
 		c.replicas = answer.Share
 	default:
-		c.replicas = digest.Within(answer.Share)
+		if c.replicas = digest.Within(answer.Share); !answer.Drained {
+			c.replicas = max(c.replicas, c.least)
+		}
 	}
 }
 
@@ -1076,7 +1078,7 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 		"its own minimum":            {func(w *world) { w.of("a").least = 6 }, 8, []int32{6, 2}, 0},
 		"held":                       {func(w *world) { w.of("a").least, w.of("a").most = 4, 4 }, 20, []int32{4, 16}, 0},
 		"beside the fleet's for it":  {func(w *world) { w.of("a").most, w.spec.Members[0].Max = 6, 5 }, 20, []int32{5, 15}, 0},
-		"a minimum above that of it": {func(w *world) { w.of("a").least, w.spec.Members[0].Max = 6, 5 }, 8, []int32{5, 3}, 0},
+		"a minimum above that of it": {func(w *world) { w.of("a").least, w.spec.Members[0].Max = 6, 5 }, 8, []int32{6, 3}, 0},
 		"a floor above that of it":   {func(w *world) { w.of("a").floor, w.spec.Members[0].Max = 6, 5 }, 8, []int32{6, 2}, 0},
 		"a floor, drained":           {func(w *world) { w.of("a").floor, w.spec.Members[0].Weight = 6, 0 }, 8, []int32{6, 2}, 0},
 	} {
@@ -1091,7 +1093,12 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 					t.Errorf("%s: %v becomes %v", name, before, after)
 				}
 			})
-			if sumOf(w.replicas()) != w.record.Total {
+			a := w.of("a")
+			beyond := max(0, a.least-w.spec.OwnMin("a", a.least)) // which is no part of the fleet
+			if w.spec.Members[0].Drained() {
+				beyond = 0
+			}
+			if sumOf(w.replicas())-beyond != w.record.Total {
 				t.Errorf("%s, every %v: %v, in all %d", name, period, w.replicas(), w.record.Total)
 			}
 			if total := sumOf(w.replicas()); !slices.Equal(w.replicas(), tt.want) && (total > sumOf(tt.want) || total*11 < int32(tt.pods)*10) {
@@ -1100,9 +1107,8 @@ func TestOwnBoundsOfACallerAreKept(t *testing.T) {
 			if w.record.Unplaced < tt.unplaced-2 || w.record.Unplaced > tt.unplaced {
 				t.Errorf("%s: %d unplaced, want %d", name, w.record.Unplaced, tt.unplaced)
 			}
-			a := w.of("a")
 			a.blind = true
-			if has := a.replicas; sumOf(w.replicas()) == w.record.Total {
+			if has := a.replicas; beyond == 0 && sumOf(w.replicas()) == w.record.Total {
 				w.call(a)
 				if w.periods(2, tt.pods, noCheck); a.replicas != has || w.record.Members[0].Share != has {
 					t.Errorf("%s: it has %d, and blind is told %d, its share %d", name, has, a.replicas, w.record.Members[0].Share)

@@ -144,7 +144,7 @@ func fleetAddsValues(s *subject) {
 
 func fleetOwnMinimum(s *subject) {
 	if m := s.Member; m != nil && m.Members > 0 && s.spec.MinReplicas > m.Most {
-		s.report("spec.minReplicas", fmt.Sprintf("fleet %s gives it at most %d, and it has no more", m.Name, m.Most),
+		s.report("spec.minReplicas", fmt.Sprintf("fleet %s gives it at most %d: it has %d, and %d of them do not count there", m.Name, m.Most, s.spec.MinReplicas, s.spec.MinReplicas-m.Most),
 			fmt.Sprintf("%d > %d", s.spec.MinReplicas, m.Most))
 	}
 }

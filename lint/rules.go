@@ -154,7 +154,7 @@ var Rules = []Rule{
 		"With the scope `PER_MEMBER` readings are parts of a sum, as lengths of queues are. `value` is for what is no sum, such as a latency: of three clusters it would be three times as high.",
 		"Use `averageValue`, or `GLOBAL` for a metric that all members read alike.", false, fleetAddsValues},
 	{"fleet-own-minimum", Warning, "A member's own minReplicas are above what its fleet gives it",
-		"What the fleet gives it holds, so it has fewer replicas than its own spec says; only an override of the member is above that.",
+		"Its caller's bounds count, so it has more replicas than the cap, and those above it are not counted: the fleet has more than it decides.",
 		"Lower the member's own `minReplicas`, or raise its `maxReplicas` in the fleet.", false, fleetOwnMinimum},
 	{"fallback-out-of-bounds", Warning, "A fallback below minReplicas or above maxReplicas",
 		"The fallback of a failing metric is a proposal, which the bounds limit: it never has that many replicas.",

@@ -343,7 +343,11 @@ func (f *fleetRun) hear(m *member, call *fleet.Call) error {
 	if answer.Holds {
 		return nil
 	}
-	return m.tell(call.Digest.Within(answer.Share))
+	share := call.Digest.Within(answer.Share)
+	if !m.of.Drained {
+		share = max(share, m.of.OwnMin)
+	}
+	return m.tell(share)
 }
 
 // tell asks the cluster for a count, if it is another one.

@@ -71,15 +71,13 @@ func (c *call) seesNothing(a *fleet.Answer) recommender.Decision {
 	return d
 }
 
-// input is the member's, with the minimum that counts under the spec that it was told under.
-func (c *call) input() *recommender.Input {
-	own := c.job.Input
-	least := c.told.fleet.OwnMin(c.job.Target, own.Spec.MinReplicas)
-	if least == own.Spec.MinReplicas {
-		return own
+// input is the member's, with the bounds that its share has: the fleet's operator may empty any member.
+func (c *call) input(drained bool) *recommender.Input {
+	if !drained {
+		return c.job.Input
 	}
-	in := *own
-	in.Spec.MinReplicas = least
+	in := *c.job.Input
+	in.Spec.MinReplicas = 0
 	return &in
 }
 
@@ -89,12 +87,17 @@ func (c *call) override(in *recommender.Input, replicas int32, conditions []reco
 	return around.Override(c.job.Now, in, in.Scale.SpecReplicas, replicas, conditions)
 }
 
-// bounds are those that any share of the member ends in: its spec's, and what overrides of its own make of these.
-func (c *call) bounds() (least, most int32) {
-	in := c.input()
-	if least, most = in.Spec.MinReplicas, in.Spec.MaxReplicas; len(c.own.inForce) > 0 {
+// bounds are those that any share of the member ends in, as far as they count for its fleet: its spec's, and what overrides
+// of its own make of these.
+func (c *call) bounds(of *fleet.Spec) (least, most int32) {
+	in := c.input(of.Drained(c.job.Target))
+	own := in.Spec.MinReplicas
+	if least, most = own, in.Spec.MaxReplicas; len(c.own.inForce) > 0 {
 		least, _, _, _ = c.override(in, least, nil)
 		most, _, _, _ = c.override(in, most, nil)
+	}
+	if least == own {
+		least = of.OwnMin(c.job.Target, own)
 	}
 	return least, most
 }
@@ -102,7 +105,7 @@ func (c *call) bounds() (least, most int32) {
 // share makes a decision of a member's share.
 func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
-	in, current, text := c.input(), j.Input.Scale.SpecReplicas, shareText(a)
+	in, current, text := c.input(a.Drained), j.Input.Scale.SpecReplicas, shareText(a)
 	d := recommender.Decision{At: j.Now, Current: current, Desired: a.Share}
 	limited := recommender.DesiredWithinRange
 	switch own := &in.Spec; {
@@ -114,8 +117,6 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 		d.Desired, limited = own.MaxReplicas, recommender.TooManyReplicas
 	case a.Share < own.MinReplicas:
 		d.Desired, limited = own.MinReplicas, recommender.TooFewReplicas
-	case !a.Drained && own.MinReplicas < j.Input.Spec.MinReplicas: // the fleet's bound for it is below its own
-		limited = recommender.TooManyReplicas
 	}
 	conditions := c.conditions(next, a, limited, text)
 	if !a.Off {

@@ -32,6 +32,7 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 		override     *setpointv1.Override
 		ofFleet      func(*setpointv1.FleetMember)
 		wests, easts int32
+		beyond       int32 // of wests, what does not count
 	}{
 		"its own maximum":     {own: ownBounds(1, 4), wests: 4, easts: 16},
 		"its own minimum":     {own: ownBounds(14, 100), wests: 14, easts: 6},
@@ -41,7 +42,7 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 		"a floor":             {own: ownBounds(1, 100), override: &setpointv1.Override{Floor: proto.Int32(12)}, wests: 12, easts: 8},
 		"a ceiling":           {own: ownBounds(1, 100), override: &setpointv1.Override{Ceiling: proto.Int32(5)}, wests: 5, easts: 15},
 
-		"its own minimum above the fleet's bound for it": {own: ownBounds(10, 100), ofFleet: atMostFour, wests: 4, easts: 16},
+		"its own minimum above the fleet's bound for it": {own: ownBounds(10, 100), ofFleet: atMostFour, wests: 10, easts: 16, beyond: 6},
 		"pinned above that bound":                        {own: ownBounds(1, 100), ofFleet: atMostFour, override: &setpointv1.Override{Pin: proto.Int32(9)}, wests: 9, easts: 11},
 		"a floor above it, and a minimum":                {own: ownBounds(6, 100), ofFleet: atMostFour, override: &setpointv1.Override{Floor: proto.Int32(9)}, wests: 9, easts: 11},
 		"a floor, and drained":                           {own: ownBounds(2, 100), ofFleet: drained, override: &setpointv1.Override{Floor: proto.Int32(9)}, wests: 9, easts: 11},
@@ -83,7 +84,7 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 			}
 			if f := s.fleet(t); f.GetShareTotal() != 20 || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
 				t.Errorf("%v", f)
-			} else if m := f.GetMembers()[slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })]; m.GetShare() != tt.wests || m.GetOwnMinReplicas() != tt.wests && m.GetOwnMaxReplicas() != tt.wests {
+			} else if m := f.GetMembers()[slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })]; m.GetShare() != tt.wests-tt.beyond || m.GetOwnMinReplicas() != m.GetShare() && m.GetOwnMaxReplicas() != m.GetShare() {
 				t.Errorf("the share and bounds that are told: %v", m)
 			}
 		})
@@ -142,33 +143,33 @@ func TestACallerThatSeesNothingKeepsItsCount(t *testing.T) {
 	}
 }
 
-// The minimum of a caller's own spec is not above what its fleet can have at all, and its condition says which bound held; an
-// override is, and then it is shared out.
+// The minimum of a caller's own spec is kept, but what is beyond the fleet's bound for it counts for its caller alone; an override
+// is shared out.
 func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
 	t.Parallel()
 	s := start(t, onMemory())
 	s.set(t, queueFleet(2, 8, west, east))
 	has := map[string]int32{west: 3, east: 3}
-	want := func(what string, wests, easts int32) {
+	want := func(what, reason string, wests, easts, total int32) {
 		t.Helper()
 		for round := range 8 {
 			for m, least := range map[string]int32{west: 12, east: 1} {
 				got := s.call(t, member(m, has[m], 100, ownBounds(least, 100)))
-				if has[m] = got.GetDesiredReplicas(); round == 7 && m == west && condition(got, "ScalingLimited").GetReason() != "TooManyReplicas" {
+				if has[m] = got.GetDesiredReplicas(); round == 7 && m == west && condition(got, "ScalingLimited").GetReason() != reason {
 					t.Errorf("%s: %v", what, condition(got, "ScalingLimited"))
 				}
 			}
 			s.Clock.Advance(15 * time.Second)
 		}
-		if f := s.fleet(t); has[west] != wests || has[east] != easts || f.GetShareTotal() != wests+easts || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
+		if f := s.fleet(t); has[west] != wests || has[east] != easts || f.GetShareTotal() != total || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
 			t.Errorf("%s: %v of %v", what, has, f)
 		}
 	}
-	want("its own minimum", 8, 1)
+	want("its own minimum", "TooFewReplicas", 12, 1, 9)
 	if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: &setpointv1.Override{
-		Pin: proto.Int32(10), Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
+		Pin: proto.Int32(14), Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
 	}}); err != nil {
 		t.Fatal(err)
 	}
-	want("pinned", 10, 1)
+	want("pinned", "DesiredWithinRange", 14, 1, 15)
 }

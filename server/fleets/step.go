@@ -197,8 +197,7 @@ func (c *call) tell(s *spec) error {
 		return apierror.OverLimit("maxPods", fleet.MostPods, "the member of a fleet has too many pods: "+err.Error())
 	}
 	if !c.blind {
-		c.told = s
-		digest.Min, digest.Max = c.bounds()
+		digest.Min, digest.Max = c.bounds(&s.fleet)
 	}
 	c.digest, c.told = digest, s
 	return nil
