@@ -112,8 +112,10 @@ func TestAHeldMemberOfAFleetCalls(t *testing.T) {
 		step("held, its share is larger", 4, true, "it would be scaled from 4 to 6")
 		p.hold(&agent.Hold{Reason: agent.ReasonInvalidObject, Message: "it is wrong"}, false)
 		step("invalid", 4, false, "it is wrong")
-		p.hold(nil, true)
-		step("a shadow", 4, false, "can't be a shadow")
+		for _, hold := range []*agent.Hold{nil, wait} {
+			p.hold(hold, true)
+			step("a shadow", 4, false, "can't be a shadow")
+		}
 		p.hold(nil, false)
 		step("no longer", 6, true, "")
 	})

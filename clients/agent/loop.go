@@ -160,8 +160,8 @@ func (l *Loop) withDefaults(o *Object) *Object {
 	if filled.Shadow {
 		filled.Target += ShadowSuffix
 		if filled.Fleet != "" {
-			filled.Hold = cmp.Or(filled.Hold, &Hold{Reason: ReasonInvalidObject, Message: "a member of a fleet can't be a shadow: one decision is for all members, and " +
-				"the fleet has no second one; remove one of the two"})
+			filled.Hold = &Hold{Reason: ReasonInvalidObject, Message: "a member of a fleet can't be a shadow: one decision is for all members, and " +
+				"the fleet has no second one; remove one of the two"}
 		}
 	}
 	return &filled
