@@ -47,8 +47,11 @@ func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
 		kit.Eventually(t, patience, "started again", func() error { return c.restarted(part, 1) })
 		// A connection that was lost may wait a while before it dials again.
 		kit.Eventually(t, patience, "answering as before", func() error { return remembered(c.caller.connect(t)) })
-		// And the other instance may have yet to find Redis again.
 		kit.Eventually(t, patience, "answering as before on the connection that was there", func() error { return remembered(conn) })
+		// The balancer shares out calls, and each instance finds Redis again by itself.
+		for _, instance := range []string{"setpoint-1", "setpoint-2"} {
+			kit.Eventually(t, patience, "deciding again", func() error { return c.answeredBy(conn, instance) })
+		}
 	}
 }
 
