@@ -20,8 +20,9 @@ type Digest struct {
 	Pods, Ready int32
 	// Placed is how many pods have a place to run, and Unplaced how many wait for one.
 	Placed, Unplaced int32
-	// Min and Max are between how many replicas the member is told to have, whatever its share would be; Max below 0:
-	// there is no such number. A Min above what the fleet lets the member have counts: it is an override's, see OwnMin.
+	// Min and Max are the bounds of the member's caller, and of overrides of the member, as far as they count for the
+	// fleet; Max below 0: there is no such number. A Min above what the fleet lets the member have is an override's, and
+	// counts; of an own minimum see OwnMin.
 	Min, Max int32
 	// Metrics belong to the metrics of the spec by index.
 	Metrics []MetricDigest

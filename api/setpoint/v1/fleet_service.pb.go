@@ -628,8 +628,8 @@ type FleetMemberStatus struct {
 	// false until it has done an answer that changes its count, or has what it was told five minutes later. False
 	// also before its first call.
 	Applied bool `protobuf:"varint,10,opt,name=applied,proto3" json:"applied,omitempty"`
-	// The fewest replicas that it had by its own spec and overrides of it at its last call, whatever its share. Absent
-	// as spec_replicas is.
+	// The fewest replicas that it had by its own spec and overrides of it at its last call, whatever its share, as far as
+	// they count for the fleet: an own minimum counts up to the fleet's bound for the member. Absent as spec_replicas is.
 	OwnMinReplicas *int32 `protobuf:"varint,11,opt,name=own_min_replicas,json=ownMinReplicas,proto3,oneof" json:"own_min_replicas,omitempty"`
 	// The most. Absent also if it told of none.
 	OwnMaxReplicas *int32 `protobuf:"varint,12,opt,name=own_max_replicas,json=ownMaxReplicas,proto3,oneof" json:"own_max_replicas,omitempty"`
