@@ -67,12 +67,17 @@ func (c *Client) fitting(requests []*setpointv1.RecommendRequest) int {
 func (c *Client) recommendAll(ctx context.Context, requests []*setpointv1.RecommendRequest, results []Result) {
 	ctx, cancel := bounded(ctx, c.config.timeout)
 	defer cancel()
+	all := make([]told, len(requests))
 	left := make([]int, len(requests)) // requests to send, in order
 	for i := range left {
 		left[i] = i
 	}
 	for attempt := 1; ; attempt++ {
-		if !c.recommendOnce(ctx, requests, results, left) {
+		answered := c.recommendOnce(ctx, requests, results, left)
+		for _, i := range left {
+			results[i].Err = all[i].by(results[i].Err)
+		}
+		if !answered {
 			return
 		}
 		var least time.Duration

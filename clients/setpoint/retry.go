@@ -3,6 +3,7 @@ package setpoint
 import (
 	"cmp"
 	"context"
+	"errors"
 	"math/rand/v2"
 	"time"
 
@@ -102,28 +103,34 @@ func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *
 	}
 	r.budget.deposit()
 	ctx = spread(ctx)
-	var told error // by the last attempt that did not run out of time
+	var before told
 	for attempt := 1; ; attempt++ {
-		err := invoke(ctx, method, req, reply, cc, options...)
+		err := before.by(invoke(ctx, method, req, reply, cc, options...))
 		if attempt > 1 && method == setpointv1.TargetService_DeleteTarget_FullMethodName && status.Code(err) == codes.NotFound {
 			return nil
 		}
 		if err == nil || !r.shouldRetry(ctx, attempt, err) {
-			return withCause(err, told)
-		}
-		if status.Code(err) != codes.DeadlineExceeded {
-			told = err
+			return err
 		}
 	}
 }
 
-// withCause is the error of a call: of one whose last attempt ran out of time also what an earlier one was told, if any
-// was.
-func withCause(err, told error) error {
-	if told == nil || status.Code(err) != codes.DeadlineExceeded {
-		return err
+// told is what the attempts of a call, of a request in a batch or on a stream, or of a watch were told: the error of the last one that
+// did not run out of time.
+type told struct{ err error }
+
+// by notes the error of an attempt, and returns it as the call's: of an attempt that ran out of time also what an earlier one
+// was told.
+func (t *told) by(err error) error {
+	switch {
+	case status.Code(err) != codes.DeadlineExceeded && !errors.Is(err, errSilent) && !errors.Is(err, errWatchSilent):
+		t.err = err
+	case t.err != nil:
+		s := status.Convert(err).Proto()
+		s.Message += "; an earlier attempt: " + status.Convert(t.err).Message()
+		return status.ErrorProto(s)
 	}
-	return status.Error(codes.DeadlineExceeded, status.Convert(err).Message()+"; an earlier attempt: "+status.Convert(told).Message())
+	return err
 }
 
 // shouldRetry waits for the next attempt after a failed one, and reports whether to make it.

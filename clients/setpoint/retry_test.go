@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -276,25 +277,86 @@ func TestAnAttemptThatIsSilentIsTriedElsewhere(t *testing.T) {
 	})
 }
 
-// What a server said is not lost because the last attempt heard nothing.
+// What a server said is not lost because the last attempt heard nothing, whatever the kind of call.
 func TestACallThatRunsOutOfTimeTellsWhatItWasTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{recommend: func(ctx context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error) {
-			if call.number == 2 {
-				return nil, problem(codes.Unavailable)
-			}
-			<-ctx.Done()
-			return nil, ctx.Err()
-		}}
-		_, err := f.serve(t, two, setpoint.WithTimeout(0)).Recommend(t.Context(), queue(web, 3, 50))
-		wantCode(t, err, codes.DeadlineExceeded)
-		if want := "context deadline exceeded; an earlier attempt: as the test wants it"; status.Convert(err).Message() != want {
-			t.Errorf("got %v, want %s", err, want)
+	const late, told = "context deadline exceeded", "; an earlier attempt: as the test wants it"
+	streamed := func(ctx context.Context, client *setpoint.Client) error {
+		_, err := client.Stream(0).Recommend(ctx, queue(web, 3, 50))
+		return err
+	}
+	watched := func(ctx context.Context, client *setpoint.Client) (last error) {
+		for _, err := range client.WatchDecisions(ctx, &setpointv1.WatchDecisionsRequest{Parent: everything}, nil) {
+			last = err
 		}
-		if n := len(f.times()); n != 4 {
-			t.Errorf("%d attempts, want 4", n)
-		}
-	})
+		return last
+	}
+	batched := func(ctx context.Context, client *setpoint.Client) error {
+		return client.BatchRecommend(ctx, []*setpointv1.RecommendRequest{queue(web, 3, 50)})[0].Err
+	}
+	for _, tt := range []struct {
+		name    string
+		timeout time.Duration
+		// fails is the attempt that fails; the others hang. On a stream that does not fail the first request does.
+		fails int
+		call  func(context.Context, *setpoint.Client) error
+		want  string
+	}{
+		{"one request", time.Hour, 2, func(ctx context.Context, client *setpoint.Client) error {
+			_, err := client.Recommend(ctx, queue(web, 3, 50))
+			return err
+		}, late + told},
+		{"a batch", 3 * time.Second, 1, batched, late + told},
+		{"a request that failed on a stream", 3 * time.Second, 0, streamed, late + told},
+		{"a batch that was told nothing", 3 * time.Second, 0, batched, late},
+		{"a stream until the caller leaves", 3 * time.Second, 1, streamed, late + told},
+		{"a stream that is silent", time.Hour, 1, streamed, "the server did not answer in time on a stream" + told},
+		{"a watch until the caller leaves", 3 * time.Second, 1, watched, late + told},
+		{"a watch that is silent", time.Hour, 2, watched, "the server gave no sign of life in time on a watch" + told},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := 0
+				attempt := func(ctx context.Context) error {
+					if n++; n == tt.fails {
+						return problem(codes.Unavailable)
+					}
+					<-ctx.Done()
+					return ctx.Err()
+				}
+				f := &fake{
+					recommend: func(ctx context.Context, _ *fakeCall) (*setpointv1.RecommendResponse, error) {
+						return nil, attempt(ctx)
+					},
+					batch: func(ctx context.Context, _ *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+						one := &setpointv1.BatchRecommendResult{Result: &setpointv1.BatchRecommendResult_Error{Error: status.Convert(attempt(ctx)).Proto()}}
+						return &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{one}}, ctx.Err()
+					},
+					stream: func(stream recommendStream) error {
+						if tt.fails == 0 {
+							asked, err := received(stream, 1)
+							if err != nil {
+								return err
+							}
+							failed := &setpointv1.StreamRecommendResponse_Error{Error: status.Convert(problem(codes.Aborted)).Proto()}
+							if err := stream.Send(&setpointv1.StreamRecommendResponse{Id: asked[0].GetId(), Result: failed}); err != nil {
+								return err
+							}
+						}
+						return attempt(stream.Context())
+					},
+					watch: func(_ *setpointv1.WatchDecisionsRequest, stream watchStream) error { return attempt(stream.Context()) },
+				}
+				client := f.serve(t, two, setpoint.WithTimeout(0))
+				ctx, cancel := context.WithTimeout(t.Context(), tt.timeout)
+				defer cancel()
+				got := status.Convert(tt.call(ctx, client)).Message()
+				// The server's timer may come first.
+				if got = strings.Replace(got, "stream terminated by RST_STREAM with error code: CANCEL", late, 1); got != tt.want {
+					t.Errorf("got %s, want %s", got, tt.want)
+				}
+			})
+		})
+	}
 }
 
 func TestTimeouts(t *testing.T) {

@@ -49,6 +49,7 @@ type streamCall struct {
 	// message is the encoded request; it shares no memory with the caller's.
 	message  *setpointv1.StreamRecommendRequest
 	attempts int         // guarded by Stream.mu
+	told     told        // guarded by Stream.mu
 	delayed  bool        // guarded by Stream.mu; waits for its retry
 	answer   chan Result // has room for one
 }
@@ -89,8 +90,7 @@ func (s *Stream) Recommend(ctx context.Context, req *setpointv1.RecommendRequest
 	case result := <-call.answer:
 		return result.Response, result.Err
 	case <-ctx.Done():
-		s.forget(call)
-		return nil, status.FromContextError(ctx.Err()).Err()
+		return nil, s.forget(call, status.FromContextError(ctx.Err()).Err())
 	}
 }
 
@@ -161,11 +161,12 @@ func (s *Stream) next() *streamCall {
 	return nil
 }
 
-// forget drops a request whose caller has left.
-func (s *Stream) forget(call *streamCall) {
+// forget drops a request whose caller has left, and returns the call's error.
+func (s *Stream) forget(call *streamCall, err error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, call.id)
+	return call.told.by(err)
 }
 
 // take handles an answer, or the error of one request, which it retries if it is transient. It
@@ -186,6 +187,7 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 		s.settleLocked(call, result)
 		return nil
 	}
+	call.told.by(result.Err)
 	call.delayed = true
 	time.AfterFunc(least+retries.random(retries.longest(call.attempts)), func() {
 		s.mu.Lock()
@@ -199,5 +201,6 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 
 func (s *Stream) settleLocked(call *streamCall, result Result) {
 	delete(s.waiting, call.id)
+	result.Err = call.told.by(result.Err)
 	call.answer <- result
 }

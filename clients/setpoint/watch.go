@@ -61,17 +61,22 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			w.request.MaxDecisions = watchedTogether
 		}
 		ctx = spread(ctx)
-		failures := 0 // in a row
+		var before told // since the last response
+		failures := 0   // in a row
 		for {
 			began := time.Now()
 			answered, err := w.stream(ctx)
 			if w.left {
 				return
 			}
+			if answered {
+				before = told{}
+			}
 			if ctx.Err() != nil {
-				yield(nil, status.FromContextError(ctx.Err()).Err())
+				yield(nil, before.by(status.FromContextError(ctx.Err()).Err()))
 				return
 			}
+			err = before.by(err)
 			// A server that answers and then fails at once must not speed up retries.
 			if answered {
 				usedBy(ctx).keepLast()
@@ -91,7 +96,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			// The budget is for calls: reconnecting watchers must not use it up. Each makes one
 			// attempt per delay.
 			if !deadline.Sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
-				yield(nil, status.FromContextError(ctx.Err()).Err())
+				yield(nil, before.by(status.FromContextError(ctx.Err()).Err()))
 				return
 			}
 		}
