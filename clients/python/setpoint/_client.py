@@ -14,7 +14,7 @@ from google.protobuf.message import Message
 
 from setpoint._errors import Error, of_status
 from setpoint._json import read
-from setpoint._retry import Deadline, Retrier, Retry
+from setpoint._retry import Deadline, Retrier, Retry, Told
 from setpoint._token import TokenSource
 from setpoint._transport import TLS, Transport, on_loopback
 from setpoint._watch import Watch
@@ -321,18 +321,20 @@ class Client:
         that time at most; 0: what the deadline leaves."""
         used: set[int] = set()
         self._retrier.deposit()
+        told = Told()
         for attempt in itertools.count(1):
             left = deadline.left()
             if left <= 0:
-                raise Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
+                raise told.by(Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long"))
             if longest > 0:
                 left = min(left, longest)
             try:
                 return made(attempt, self._pick(used), left if left < 1e9 else None)
-            except Error as error:
+            except Error as failed:
+                error = told.by(failed)
                 least = self._retrier.may_repeat(attempt, error) if repeat else None
                 if least is None or not self._retrier.wait(attempt, least, deadline, self._closed):
-                    raise
+                    raise error from None
         raise AssertionError("unreachable")
 
     def _pick(self, used: set[int]) -> int:
@@ -358,9 +360,15 @@ class Client:
     def _recommend_all(self, requests: Sequence[recommendations.RecommendRequest], timeout: Optional[float]) -> list[Result]:
         deadline = Deadline(self._timeout if timeout is None else timeout)
         results = [Result(None, None)] * len(requests)
+        told = [Told() for _ in requests]
         left = list(range(len(requests)))  # those to be sent, in order
         for attempt in itertools.count(1):
-            if not self._recommend_once(requests, results, left, deadline):
+            sent = self._recommend_once(requests, results, left, deadline)
+            for i in left:
+                error = results[i].error
+                if error is not None:
+                    results[i] = Result(None, told[i].by(error))
+            if not sent:
                 break
             left, least = self._unsettled(attempt, requests, results)
             if not left or not self._retrier.wait(attempt, least, deadline, self._closed):

@@ -48,6 +48,28 @@ class Deadline:
         return self._end - time.monotonic()
 
 
+# What a stream fails with on which nothing comes in time.
+SILENT = "the server gave no sign of life in time on a watch"
+
+
+class Told:
+    """What the attempts of a call, of a request in a batch, or of a watch were told."""
+
+    def __init__(self) -> None:
+        self._error: Optional[Error] = None  # of the last one that did not run out of time
+
+    def by(self, error: Error) -> Error:
+        """Notes the error of an attempt, and returns it as the call's: of an attempt that ran out of time
+        also what an earlier one was told."""
+        if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED and error.message != SILENT:
+            self._error = error
+        elif self._error is not None:
+            late = Error(error.code, f"{error.message}; an earlier attempt: {self._error.message}")
+            late.reason, late.retry_delay, late.violations = error.reason, error.retry_delay, error.violations
+            return late
+        return error
+
+
 class Retrier:
     """Says whether and when there is another attempt."""
 

@@ -11,7 +11,7 @@ from typing import Any, Callable, Iterator, Optional
 import grpc
 
 from setpoint._errors import Error
-from setpoint._retry import Retrier
+from setpoint._retry import SILENT, Retrier, Told
 from setpoint._transport import Transport
 from setpoint.v1 import target_service_pb2 as targets
 
@@ -95,6 +95,7 @@ class Watch:
     def run(self) -> Iterator[targets.WatchDecisionsResponse]:
         policy = self._retrier.policy
         used: set[int] = set()
+        told = Told()  # since the last response
         failures = 0  # one after the other
         while True:
             address = self._pick(used)
@@ -104,18 +105,19 @@ class Watch:
                     answered = True
                     yield response
                 raise Error(grpc.StatusCode.UNAVAILABLE, "the server ended the stream")
-            except Error as error:
+            except Error as failed:
                 if self._closed.is_set():
                     raise Error(grpc.StatusCode.CANCELLED, "the client is closed") from None
                 # A service that answers and breaks at once is not asked ever faster.
                 if answered:
-                    used = {address}
+                    used, told = {address}, Told()
                     if time.monotonic() - began > policy.max_delay:
                         failures = 0
                 failures += 1
+                error = told.by(failed)
                 least = self._again(error, answered, failures)
                 if least is None:
-                    raise
+                    raise error from None
                 if self._interrupted is not None:
                     self._interrupted(error)
             # The budget is for calls: watches that come back must not take it from them.
@@ -142,7 +144,7 @@ class Watch:
                 silence.expect(_SILENCE)
         except Error:
             if silence.came:
-                raise Error(grpc.StatusCode.UNAVAILABLE, "the server gave no sign of life in time on a watch") from None
+                raise Error(grpc.StatusCode.UNAVAILABLE, SILENT) from None
             raise
         finally:
             silence.end()

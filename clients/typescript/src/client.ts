@@ -17,7 +17,7 @@ import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simula
 import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { made } from "./made.js";
-import { Deadline, defaultRetry, Retrier } from "./retry.js";
+import { Deadline, defaultRetry, Retrier, Told } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
@@ -363,9 +363,17 @@ export class Client {
   private async recommendAll(requests: RecommendRequest[], options: CallOptions = {}): Promise<Result[]> {
     const deadline = deadlineOf(options, this.timeoutMs);
     const results = new Array<Result>(requests.length);
+    const told = requests.map(() => new Told());
     let left = requests.map((_, i) => i); // those to be sent, in order
     for (let attempt = 1; ; attempt++) {
-      if (!await this.recommendOnce(requests, results, left, deadline)) {
+      const answered = await this.recommendOnce(requests, results, left, deadline);
+      for (const i of left) {
+        const error = results[i]?.error;
+        if (error) {
+          results[i] = { error: told[i]!.by(error) };
+        }
+      }
+      if (!answered) {
         return results;
       }
       let least = 0;

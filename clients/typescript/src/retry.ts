@@ -38,6 +38,28 @@ export interface CallOptions {
   signal?: AbortSignal;
 }
 
+/** What a stream fails with on which nothing comes in time. */
+export const silent = "the server gave no sign of life in time on a watch";
+
+/** Told is what the attempts of a call, of a request in a batch, or of a watch were told. */
+export class Told {
+  /** The error of the last one that did not run out of time. */
+  private before: SetpointError | undefined;
+
+  /** by notes the error of an attempt, and returns it as the call's: of an attempt that ran out of time also what an earlier one was told. */
+  by(error: SetpointError): SetpointError {
+    if (error.code !== "DEADLINE_EXCEEDED" && error.problem !== silent) {
+      this.before = error;
+    } else if (this.before) {
+      const { reason, violations, retryDelayMs } = error;
+      return new SetpointError(error.code, `${error.problem}; an earlier attempt: ${this.before.problem}`, {
+        violations: [...violations], ...(reason !== undefined && { reason }), ...(retryDelayMs !== undefined && { retryDelayMs }),
+      });
+    }
+    return error;
+  }
+}
+
 /** Retrier makes the attempts of calls, spread over all addresses. */
 export class Retrier {
   readonly policy: Retry;
@@ -55,16 +77,17 @@ export class Retrier {
    */
   async attempts<T>(made: (attempt: number, address: number) => Promise<T>, deadline: Deadline, mayRepeat: boolean): Promise<T> {
     const used = new Set<number>();
+    const told = new Told();
     this.tokens = Math.min(this.tokens + this.policy.budgetRatio, this.policy.budgetReserve);
     for (let attempt = 1; ; attempt++) {
       const over = deadline.ended();
       if (over) {
-        throw over;
+        throw told.by(over);
       }
       try {
         return await made(attempt, this.pick(used));
       } catch (problem) {
-        const error = asError(problem);
+        const error = told.by(asError(problem));
         const least = mayRepeat && !deadline.ended() ? this.mayRepeat(attempt, error) : undefined;
         if (least === undefined || !await this.wait(attempt, least, deadline)) {
           throw error;

@@ -1,5 +1,5 @@
 import { SetpointError } from "./errors.js";
-import { Deadline } from "./retry.js";
+import { Deadline, silent, Told } from "./retry.js";
 import type { Retrier } from "./retry.js";
 
 /** Settings of a watch. */
@@ -52,6 +52,7 @@ export class Watch<Q extends Request, R extends Response> {
     const { maxDelayMs, baseDelayMs } = this.retrier.policy;
     const deadline = new Deadline(0, this.options.signal);
     let used = new Set<number>();
+    let told = new Told(); // since the last response
     for (let failures = 0; ;) { // one after the other
       const address = this.retrier.pick(used);
       const began = performance.now();
@@ -76,11 +77,13 @@ export class Watch<Q extends Request, R extends Response> {
       // A service that answers and breaks at once is not asked ever faster.
       if (answered) {
         used = new Set([address]);
+        told = new Told();
         if (performance.now() - began > maxDelayMs) {
           failures = 0;
         }
       }
       failures++;
+      error = told.by(error);
       const least = this.again(error, answered, failures);
       if (least === undefined) {
         throw error;
@@ -97,11 +100,11 @@ export class Watch<Q extends Request, R extends Response> {
   private async *stream(address: number): AsyncGenerator<R> {
     const ending = new AbortController();
     const end = () => ending.abort();
-    let silent = false;
+    let tooLong = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const expect = (ms: number) => {
       timer = setTimeout(() => {
-        silent = true;
+        tooLong = true;
         end();
       }, ms);
     };
@@ -130,8 +133,8 @@ export class Watch<Q extends Request, R extends Response> {
         expect(silenceMs);
       }
     } catch (error) {
-      if (silent) {
-        throw new SetpointError("UNAVAILABLE", "the server gave no sign of life in time on a watch");
+      if (tooLong) {
+        throw new SetpointError("UNAVAILABLE", silent);
       }
       throw error;
     } finally {

@@ -315,18 +315,38 @@ func noPauseOutlastsTheCall(t *testing.T, s *service.Instance) {
 	})
 }
 
-// A call ends with its time, whatever hangs.
+// A call ends with its time, whatever hangs, and tells what an earlier attempt was told.
 func aCallEndsWithItsTime(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
-		_, config := startFronts(t, l, 2, s, func(ctx context.Context, _ attempt, _ func() error) error { return hangs(ctx) })
-		config.Timeout, config.Retry = 1.5, retry{AttemptTimeout: .5, BaseDelay: .001}
-		c := open(t, l, config)
-		began := time.Now()
-		_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
-		wantCode(t, err, "DEADLINE_EXCEEDED")
-		if took := time.Since(began); took < time.Second || took > 30*time.Second {
-			t.Errorf("it took %v", took)
+		ends := func(c config, call func(client) *failure, told string) {
+			c.Timeout, c.Retry = 1.5, retry{AttemptTimeout: .5, BaseDelay: .001}
+			opened, began := open(t, l, c), time.Now()
+			err := call(opened)
+			wantCode(t, err, "DEADLINE_EXCEEDED")
+			if took := time.Since(began); took < time.Second || took > 30*time.Second {
+				t.Errorf("it took %v", took)
+			}
+			if !strings.HasSuffix(err.Message, "; an earlier attempt: "+told) {
+				t.Errorf("got %v, want also %s", err, told)
+			}
 		}
+		hangsLater := func(ctx context.Context, a attempt, forward func() error) error {
+			if a.number == 1 {
+				return forward()
+			}
+			return hangs(ctx)
+		}
+		_, c := startFronts(t, l, 2, s, func(ctx context.Context, a attempt, _ func() error) error {
+			return hangsLater(ctx, a, func() error { return problem(codes.Unavailable) })
+		})
+		ends(c, func(c client) *failure {
+			_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
+			return err
+		}, "as the test wants it")
+		f := &fronts{t: t, service: s, plan: hangsLater}
+		ends(config{Target: startBatches(f, l, nil, func(*setpointv1.RecommendRequest) codes.Code { return codes.Aborted }), Insecure: true}, func(c client) *failure {
+			return batch(t, c, queue(target(t, "web"), 3, 50))[0].Error
+		}, "busy")
 	})
 }
 
