@@ -198,6 +198,16 @@ func (s *split) begins(seats []Seat) {
 	}
 }
 
+// bottom is the smallest sum that seats can have, of a count above 0.
+func (s *split) bottom(seats []Seat) int32 {
+	s.begins(seats)
+	sum := s.frozen
+	for _, low := range s.low { // of frozen ones 0
+		sum += int64(low)
+	}
+	return int32(min(sum, math.MaxInt32))
+}
+
 // keeps is below what a member does not go, as far as it may have that many.
 func (s *split) keeps(i int) int32 { return max(0, min(s.seats[i].Keeps, s.high[i])) }
 

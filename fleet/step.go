@@ -314,6 +314,9 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
 	if spec.SurviveOne {
 		nominal(in, r.nominalCount(seats, in.Scale.SpecReplicas))
+	} else if in.Scale.SpecReplicas > 0 { // a lower count would never be shared out, and so be decided time and again
+		least := w.split.bottom(seats)
+		in.Spec.MinReplicas, in.Spec.MaxReplicas = max(in.Spec.MinReplicas, least), max(in.Spec.MaxReplicas, least)
 	}
 	settlePart(&history, in.Scale.SpecReplicas)
 	decision, history := spec.decide(time.Unix(0, at).UTC(), in, doubts, &history)

@@ -1377,3 +1377,45 @@ func TestAFallWhileAMemberReturnsIsSharedByAll(t *testing.T) {
 		w.want("in the end", 2, 1, 1)
 	}
 }
+
+// Where members keep more than the fleet may have, or more than its metrics ask for, what they keep is the count: it is
+// decided once and then stays, by decisions that look at the metrics. A rise begins there, and what they keep no longer
+// falls at once.
+func TestWhatMembersKeepIsTheCount(t *testing.T) {
+	for name, tt := range map[string]struct {
+		set  func(w *world)
+		pods int64
+		kept int32
+	}{
+		"minimums above the maximum": {func(w *world) { w.spec.Engine.MaxReplicas, w.of("a").least, w.of("b").least = 8, 7, 4 }, 20, 11},
+		"the same, idle":             {func(w *world) { w.spec.Engine.MaxReplicas, w.of("a").least, w.of("b").least = 8, 7, 4 }, 3, 11},
+		"an override above it":       {func(w *world) { w.spec.Engine.MaxReplicas, w.of("a").floor = 8, 10 }, 20, 10},
+		"minimums above the load":    {func(w *world) { w.of("a").least, w.of("b").least = 4, 3 }, 3, 7},
+		"a bound beside a minimum":   {func(w *world) { w.spec.Engine.MinReplicas, w.spec.Members[0].Min, w.of("b").least = 3, 3, 6 }, 3, 9},
+		"a lost one, held": {func(w *world) {
+			w.spec.Engine.Metrics, w.spec.Scopes, w.of("b").queue = []recommender.MetricSpec{external(true, 10_000)}, []Scope{Global}, 10
+			w.of("b").least, w.of("a").silent = 1, true
+		}, 1, 5},
+		"surviving the loss of one": {func(w *world) { w.spec.SurviveOne, w.of("a").least, w.of("b").least = true, 7, 4 }, 3, 11},
+	} {
+		w := newWorld(t, utilization(50), 4, 4)
+		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+		w.periods(2, 8, noCheck)
+		tt.set(w)
+		w.periods(40, tt.pods, noCheck)
+		settled := len(w.decided)
+		w.periods(100, tt.pods, noCheck)
+		told := w.clusters[1].answer
+		for i, d := range w.decided[settled:] {
+			if d.Changes() || d.Current != told.Desired || !d.Basis.Decided || d.SettledBefore != (recommender.Settled{}) {
+				t.Fatalf("%s, decision %d: %d becomes %d (%s), and %d are told", name, i, d.Current, d.Desired, d.Reason, told.Desired)
+			}
+		}
+		if told.Total != tt.kept || sumOf(w.replicas()) != tt.kept || !w.spec.SurviveOne && told.Desired != tt.kept {
+			t.Errorf("%s: %d of %d decided, %v run, want %d", name, told.Total, told.Desired, w.replicas(), tt.kept)
+		}
+		if h := w.record.History; len(h.ScaleUps)+len(h.ScaleDowns) > 2 || h.Pending != nil {
+			t.Errorf("%s: %v up, %v down, %v pending", name, h.ScaleUps, h.ScaleDowns, h.Pending)
+		}
+	}
+}

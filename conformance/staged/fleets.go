@@ -166,6 +166,9 @@ func (a *allClusters) decide(step *recording.Step, in *recommender.Input) (*reco
 	if err != nil {
 		return nil, err
 	}
+	for i := range a.record.Members { // one that has not what it was told was given that by members: it is not stuck, which would raise the minimum
+		a.record.Members[i].MissedSince = 0
+	}
 	calls := make([]fleet.Call, len(inputs))
 	for i := range calls {
 		calls[i] = fleet.Call{Member: s.Members[i].Name, Explain: in.Explain}

@@ -31,7 +31,7 @@ var Stages = []Stage{
 	{generate.Window, "one more reconcile at the same instant, with a metric that proposes the current count and a scale that can't be written", "tolerances"},
 	{generate.Reversals, "updates of the scale to fewer replicas fail", ""},
 	{generate.Overrides, "updates of the scale to counts that an override does not allow fail; what it makes of them is another writer's change", "scaling to zero"},
-	{Fleets, "all pods, series and replicas of 2 to 8 clusters; package `fleet` gets a digest of each", "a scale that can't be read, and pods that can't be selected: such a member is silent"},
+	{Fleets, "all pods, series and replicas of 2 to 8 clusters; package `fleet` gets a digest of each", "a scale that can't be read, and pods that can't be selected: such a member is silent. A member that does not do what it is told: what it keeps is a minimum"},
 	{Mixed, "all of these edits, for two to six stages at once", "`surge` together with stages that replace proposals"},
 }
 

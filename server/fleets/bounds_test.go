@@ -164,6 +164,15 @@ func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
 		if f := s.fleet(t); has[west] != wests || has[east] != easts || f.GetShareTotal() != total || !f.GetMembers()[0].GetApplied() || !f.GetMembers()[1].GetApplied() {
 			t.Errorf("%s: %v of %v", what, has, f)
 		}
+		resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: fleetName, PageSize: 4})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range resp.GetDecisions() {
+			if d.GetAction() != "NONE" || d.GetCurrentReplicas() != total || s.fleet(t).GetDesiredReplicas() != total {
+				t.Errorf("%s: the count stays at %d, and its log has %v", what, total, d)
+			}
+		}
 	}
 	want("its own minimum", "TooFewReplicas", 12, 1, 9)
 	if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: &setpointv1.Override{
