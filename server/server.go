@@ -106,9 +106,6 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	t.Shares = shares.New(engine, s.options.Shares(), reader.RefuseShare)
 	s.targets = t
 	var err error
-	if t.Specs, err = decision.NewSpecs(t, engine); err != nil {
-		return nil, err
-	}
 	if s.overrides, err = overrides.New(engine, overrides.Options{Clock: t.StoreTime, Log: s.log, Life: life}); err != nil {
 		return nil, err
 	}

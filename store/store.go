@@ -313,8 +313,6 @@ const (
 	Specs Part = "spec"
 	// Observations are the reported observations of targets: scale, pods and samples.
 	Observations Part = "observation"
-	// SpecsInUse are the specs of the targets' last decisions.
-	SpecsInUse Part = "specInUse"
 	// Overrides are the overrides of a cluster, all of them in one record. Its key is not a target's: namespace
 	// and target are "-".
 	Overrides Part = "override"
@@ -380,7 +378,7 @@ const ChunksPart Part = "chunk"
 // IsKnown reports whether the part is one of those above.
 func (p Part) IsKnown() bool {
 	switch p {
-	case Specs, Observations, SpecsInUse, Overrides, Fleets, FleetMembers, Forecasts:
+	case Specs, Observations, Overrides, Fleets, FleetMembers, Forecasts:
 		return true
 	}
 	return false

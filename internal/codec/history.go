@@ -65,12 +65,13 @@ const (
 	turnsTag = 2 // differences to the newest record, then to the previous turn, in milliseconds
 	specTag  = 3 // Frame.Spec: the hash, then what is known of Since and Kept
 
-	stagesTag   = 4 // Frame.Stages
-	adjustedTag = 5 // Frame.Adjusted
-	outsideTag  = 6 // Pending.Outside, without a value
-	answersTag  = 7 // Answer.Adjusted: the index of the answer, the length, the value
-	shadowsTag  = 8 // Frame.Shadows
-	pausedTag   = 9 // Frame.Paused, without a value
+	stagesTag   = 4  // Frame.Stages
+	adjustedTag = 5  // Frame.Adjusted
+	outsideTag  = 6  // Pending.Outside, without a value
+	answersTag  = 7  // Answer.Adjusted: the index of the answer, the length, the value
+	shadowsTag  = 8  // Frame.Shadows
+	pausedTag   = 9  // Frame.Paused, without a value
+	textTag     = 10 // Frame.Spec.Text; empty: it was too long
 
 	// The index of the recommendations, see package packed. It stays the last field, so that it is found without
 	// the recommendations.
@@ -130,8 +131,9 @@ type SpecUse struct {
 	// Since is the first decision with it after one with another, in milliseconds since the Unix
 	// epoch; 0: unknown.
 	Since int64
-	// Kept is when its text was stored, in minutes since the Unix epoch; 0: it is not.
-	Kept int64
+	// Text is the spec, opaque here; empty: it is not kept. TooLong reports whether that is because of its length.
+	Text    string
+	TooLong bool
 }
 
 // MaxTurns limits Frame.Turns.
@@ -631,8 +633,10 @@ func (d *decoder) take(n uint64) []byte {
 	return taken
 }
 
-func (d *decoder) string() string {
-	b := d.take(d.uint())
+func (d *decoder) string() string { return d.text(d.take(d.uint())) }
+
+// text returns b as a text.
+func (d *decoder) text(b []byte) string {
 	if len(b) == 0 {
 		return ""
 	}

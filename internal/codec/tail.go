@@ -59,6 +59,11 @@ func (e *encoder) tail(h *recommender.History, f *Frame) {
 	if f.Paused {
 		e.field(pausedTag, nil)
 	}
+	if f.Spec.Text != "" || f.Spec.TooLong {
+		e.uint(textTag)
+		e.uint(uint64(len(f.Spec.Text)))
+		e.b = append(e.b, f.Spec.Text...)
+	}
 }
 
 // adjusted encodes what stages made of a decision: the plain count, and each adjustment, those of overrides that begin
@@ -106,28 +111,15 @@ func (d *decoder) adjusted() *recommender.Adjusted {
 // Bits of what is known of a spec, beside its hash.
 const (
 	sinceBit = 1 << iota
-	keptBit
+	keptBit  // of earlier versions, which stored the text elsewhere: when they did, in minutes
 )
 
 func (e *encoder) spec(b []byte, s *SpecUse) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Hash)
-	known := byte(0)
-	if s.Since != 0 {
-		known |= sinceBit
-	}
-	if s.Kept != 0 {
-		known |= keptBit
-	}
-	if known == 0 { // as in the log
+	if s.Since == 0 {
 		return b
 	}
-	if b = append(b, known); s.Since != 0 {
-		b = binary.AppendVarint(b, milliseconds(e.base)-s.Since)
-	}
-	if s.Kept != 0 {
-		b = binary.AppendVarint(b, Minutes(e.base)-s.Kept)
-	}
-	return b
+	return binary.AppendVarint(append(b, sinceBit), milliseconds(e.base)-s.Since)
 }
 
 // field appends a field of the tail.
@@ -184,6 +176,10 @@ func (d *decoder) tail(h *recommender.History, f *Frame, parts *historyParts) {
 		case pausedTag:
 			field.failed = field.failed || f.Interval == 0
 			f.Paused = true
+		case textTag:
+			// In the buffer of the record's texts, for each decision reads it.
+			field.failed = field.failed || f.Spec.Hash == 0
+			f.Spec.Text, f.Spec.TooLong, field.b = d.text(field.b), len(field.b) == 0, nil
 		case indexTag:
 			if d.numbers == nil {
 				continue
@@ -222,7 +218,7 @@ func (d *decoder) spec(s *SpecUse) {
 		s.Since = milliseconds(d.base) - d.int()
 	}
 	if known&keptBit != 0 {
-		s.Kept = Minutes(d.base) - d.int()
+		d.int()
 	}
 	if known == 0 || known > sinceBit|keptBit {
 		d.fail()
@@ -244,6 +240,3 @@ func (d *decoder) turns(room []int64) []int64 {
 
 // milliseconds converts nanoseconds since the Unix epoch, rounded down.
 func milliseconds(nanos int64) int64 { return time.Unix(0, nanos).UnixMilli() }
-
-// Minutes converts nanoseconds since the Unix epoch, rounded down.
-func Minutes(nanos int64) int64 { return milliseconds(nanos) / 60_000 }

@@ -87,9 +87,6 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	}
 	t.forget(key)
 	// Even without a record: an earlier deletion may have failed halfway.
-	if err := t.Specs.delete(ctx, key); err != nil {
-		return apierror.OfStore(ctx, req.GetName(), err)
-	}
 	if err := t.Forecasts.Delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}

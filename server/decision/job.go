@@ -44,8 +44,6 @@ type Job struct {
 	shadows []byte
 	// awaited reports whether the batch has just waited for the overrides.
 	awaited bool
-	// keeps reports whether the text of the spec is to be stored before the decision.
-	keeps bool
 	// guessed reports whether the decision is based on a cached record, doubtful whether it is
 	// unknown if it was recorded.
 	guessed, doubtful bool

@@ -267,7 +267,6 @@ const mostKept = 4 << 20
 // change.
 func (r *rounds) swap(ctx context.Context) (lost int) {
 	since := r.cache.since()
-	r.keepSpecs(ctx)
 	results, errs := r.perform(ctx, r.swaps)
 	for i, q := range r.swapping {
 		if errs != nil && errs[i] != nil {

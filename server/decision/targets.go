@@ -43,8 +43,6 @@ type Targets struct {
 	Watch *storeWatch
 	// Shares limit each cluster's part of the store.
 	Shares *shares.Shares
-	// Specs are the texts of the specs in use; nil: the store can't keep them.
-	Specs *Specs
 	// Overrides tells what overrides there are for a target, and whether they are known; nil: there are none
 	// at all.
 	Overrides interface {

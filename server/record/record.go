@@ -80,16 +80,6 @@ func (m *Memory) DecodePacked(b []byte, r *Record) error {
 // Append is the function Append, with the memory of the record that was decoded last.
 func (m *Memory) Append(b []byte, r *Record) []byte { return m.long.Append(b, &r.History, &r.Frame) }
 
-// WithoutSpec returns an encoded record that says that the text of its spec is not stored.
-func WithoutSpec(value []byte) ([]byte, error) {
-	r, err := Decode(value)
-	if err != nil {
-		return nil, err
-	}
-	r.Spec.Kept = 0
-	return Append(nil, &r), nil
-}
-
 // AsStored returns the record as it is after Append and Decode: with long texts cut, and wall-clock
 // instants. For long histories it is faster, because it shares the lists, which lose nothing, with r.
 func AsStored(r *Record) (Record, error) {

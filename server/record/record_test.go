@@ -57,6 +57,10 @@ func randomRecord(random *rand.Rand) Record {
 		}
 	}
 	if random.IntN(2) == 0 {
+		r.Spec = SpecUse{Hash: 1 + random.Uint64N(1<<63), Since: random.Int64N(1 << 43), Text: text()}
+		r.Spec.TooLong = r.Spec.Text == "" && random.IntN(2) == 0
+	}
+	if random.IntN(2) == 0 {
 		r.Stages = []byte{byte(random.IntN(256)), 0}
 	}
 	r.Adjusted = randomAdjusted(random)

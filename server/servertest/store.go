@@ -32,8 +32,6 @@ type FaultyStore struct {
 	OnTime func() time.Time
 	// OnUsage is called before a count of the store, which fails with its error.
 	OnUsage func() error
-	// OnSpecInUse is called before specs in use are stored, which fails with its error.
-	OnSpecInUse func() error
 	// OnFleet makes the swaps of fleets' records. Nil: the store does.
 	OnFleet func(context.Context, store.Swap, SwapFunc) (store.SwapResult, error)
 	// OnOverrides is called before overrides are read, which fails with its error.
@@ -96,8 +94,6 @@ func (f *FaultyStore) Part(part store.Part, ttl time.Duration) (store.PartStore,
 	records, err := f.Store.Part(part, ttl)
 	switch {
 	case err != nil:
-	case part == store.SpecsInUse && f.OnSpecInUse != nil:
-		return &faultySpecs{records, f.OnSpecInUse}, nil
 	case part == store.Fleets && f.OnFleet != nil:
 		return &faultyFleets{records, f.OnFleet}, nil
 	case part == store.Overrides && f.OnOverrides != nil:
@@ -139,20 +135,6 @@ func (f *faultyReads) LoadVersions(ctx context.Context, keys []store.Key) ([]sto
 		return nil, err
 	}
 	return f.PartStore.LoadVersions(ctx, keys)
-}
-
-// faultySpecs are specs in use that may fail.
-type faultySpecs struct {
-	store.PartStore
-	fail func() error
-}
-
-// CompareAndSwapBatch implements store.Store.
-func (f *faultySpecs) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
-	if err := f.fail(); err != nil {
-		return nil, err
-	}
-	return f.PartStore.CompareAndSwapBatch(ctx, swaps)
 }
 
 // List implements store.Store.

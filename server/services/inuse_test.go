@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
-	"sync/atomic"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
@@ -15,7 +14,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/servertest"
-	"github.com/setpoint-dev/setpoint/store"
 )
 
 // wantInUse checks the spec in use of a target, and returns its hash.
@@ -113,42 +111,8 @@ func TestTheSpecInUseIsThatOfTheLastDecision(t *testing.T) {
 	wantInUse(t, s, req)
 }
 
-// A text that can't be stored fails no decision, and is stored with the next one.
-func TestTheSpecInUseIsStoredWithTheNextDecision(t *testing.T) {
-	t.Parallel()
-	var failing atomic.Bool
-	var stored atomic.Int32
-	s := servertest.Start(t, func(su *servertest.Setup) {
-		su.Store.OnSpecInUse = func() error {
-			if failing.Load() {
-				return store.ErrUnavailable
-			}
-			stored.Add(1)
-			return nil
-		}
-	})
-	req := servertest.Queue(servertest.Web, 3, 10)
-	failing.Store(true)
-	for range 2 {
-		s.Recommend(t, req)
-		s.Clock.Advance(servertest.Period)
-		if got := s.Target(t, servertest.Web); got.GetSpecInUse() != nil || got.GetLastDecision().GetSpecHash() == "" {
-			t.Fatalf("%v is in use, with the hash %q", got.GetSpecInUse(), got.GetLastDecision().GetSpecHash())
-		}
-	}
-	failing.Store(false)
-	for range 3 {
-		s.Recommend(t, req)
-		s.Clock.Advance(servertest.Period)
-		wantInUse(t, s, req)
-	}
-	if n := stored.Load(); n != 1 {
-		t.Errorf("the text was stored %d times, want once", n)
-	}
-}
-
-// A list has the specs in use if it is asked for them, and a deleted target leaves none.
-func TestSpecsInUseInListsAndAfterADeletion(t *testing.T) {
+// A list has the specs in use if it is asked for them.
+func TestSpecsInUseInLists(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	one, other := servertest.Queue("clusters/a/namespaces/n/targets/one", 3, 10), servertest.Queue("clusters/b/namespaces/n/targets/other", 3, 10)
@@ -172,20 +136,9 @@ func TestSpecsInUseInListsAndAfterADeletion(t *testing.T) {
 			t.Errorf("%s: %v, want the maximum %d", target.GetName(), target.GetSpecInUse(), want)
 		}
 	}
-	if _, err := s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: one.GetTarget()}); err != nil {
-		t.Fatal(err)
-	}
-	texts, err := s.Memory.Part(store.SpecsInUse, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := texts.List(t.Context(), store.Filter{}, store.Key{}, 10)
-	if err != nil || len(keys) != 1 || keys[0].Cluster != "b" {
-		t.Errorf("after the deletion there are texts of %v, %v", keys, err)
-	}
 }
 
-// A text of more than 256 KiB is not kept: the decision is made, its hash is known, and lists have no
+// A text of more than 8 KiB is not kept: the decision is made, its hash is known, and lists have no
 // text. The next usual spec is known again.
 func TestALongSpecIsNotKept(t *testing.T) {
 	t.Parallel()
@@ -194,15 +147,15 @@ func TestALongSpecIsNotKept(t *testing.T) {
 	s.Recommend(t, usual)
 	wantInUse(t, s, usual)
 	long := proto.Clone(usual).(*setpointv1.RecommendRequest)
-	for i := range 60 {
+	for i := range 3 {
 		m := proto.Clone(usual.GetSpec().GetMetrics()[0]).(*setpointv1.MetricSpec)
 		m.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{}}
-		for j := range 60 {
+		for j := range 30 {
 			m.External.Metric.Selector.MatchLabels[fmt.Sprintf("%s-%d-%d", strings.Repeat("l", 50), i, j)] = strings.Repeat("v", 60)
 		}
 		long.Spec.Metrics = append(long.Spec.Metrics, m)
 	}
-	if size := proto.Size(long.GetSpec()); size <= 256<<10 {
+	if size := proto.Size(long.GetSpec()); size <= 8<<10 {
 		t.Fatalf("the spec has %d bytes", size)
 	}
 	s.Clock.Advance(servertest.Period)

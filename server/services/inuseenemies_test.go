@@ -2,7 +2,6 @@ package services_test
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -12,23 +11,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
-
-// texts are the stored texts of specs in use.
-func texts(t *testing.T, s *servertest.Service) store.Store {
-	t.Helper()
-	part, err := s.Memory.Part(store.SpecsInUse, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return part
-}
-
-func forget(t *testing.T, from store.Store, name string) {
-	t.Helper()
-	if existed, err := from.Delete(t.Context(), servertest.KeyOf(name)); err != nil || !existed {
-		t.Fatalf("nothing is stored of %s: %v", name, err)
-	}
-}
 
 // rewrite changes the stored record, as another instance does.
 func rewrite(t *testing.T, s *servertest.Service, name string, change func(*record.Record)) {
@@ -47,46 +29,9 @@ func rewrite(t *testing.T, s *servertest.Service, name string, change func(*reco
 	}
 }
 
-// A text that expired or was evicted alone is unknown, with all that follows from it, and never a text of before; it
-// is stored again after --history-ttl at the latest.
-func TestATextThatExpiredIsUnknownUntilItIsStoredAgain(t *testing.T) {
-	t.Parallel()
-	const ttl = time.Hour
-	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.HistoryTTL = ttl })
-	req := servertest.Queue(servertest.Web, 3, 10)
-	s.Recommend(t, req)
-	hash := wantInUse(t, s, req)
-	forget(t, texts(t, s), servertest.Web)
-	s.Clock.Advance(servertest.Period)
-	s.Recommend(t, req)
-	if got := s.Target(t, servertest.Web); got.GetSpecInUse() != nil || got.GetLastDecision().GetSpecHash() != hash || got.GetOutlook() != nil || got.GetExplanation() != nil {
-		t.Errorf("without its text %v is in use, with the hash %q, the outlook %v", got.GetSpecInUse(), got.GetLastDecision().GetSpecHash(), got.GetOutlook())
-	}
-	for at := time.Duration(0); at <= ttl+time.Minute; at += 10 * time.Minute {
-		s.Clock.Advance(10 * time.Minute)
-		s.Recommend(t, req)
-	}
-	wantInUse(t, s, req)
-}
-
-// After a restart of a Redis that kept nothing the first decision stores the text again.
-func TestAStoreThatLostAllHasTheTextAgainWithTheNextDecision(t *testing.T) {
-	t.Parallel()
-	s := servertest.Start(t)
-	req := servertest.Queue(servertest.Web, 3, 10)
-	for range 2 {
-		s.Recommend(t, req)
-		s.Clock.Advance(servertest.Period)
-	}
-	forget(t, texts(t, s), servertest.Web)
-	forget(t, s.Memory, servertest.Web)
-	s.Recommend(t, req)
-	wantInUse(t, s, req)
-}
-
-// An older instance writes records without a hash: nothing is in use then, though the text of before is there, and the
-// next decision of a newer one says what is.
-func TestARecordWithoutAHashHasNoSpecInUse(t *testing.T) {
+// An older instance writes records without a hash, or with one and no text: nothing is in use then, and the next
+// decision of a newer one says what is.
+func TestARecordWithoutATextHasNoSpecInUse(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	req := servertest.Queue(servertest.Web, 3, 10)
@@ -102,11 +47,13 @@ func TestARecordWithoutAHashHasNoSpecInUse(t *testing.T) {
 	if since := s.Target(t, servertest.Web).GetSpecInUse().GetSinceTime(); since != nil {
 		t.Errorf("in use since %v: nobody knows", since.AsTime())
 	}
-	// One that decided by another spec leaves the text of before, which is not believed either.
-	rewrite(t, s, servertest.Web, func(r *record.Record) { r.Spec.Hash++ })
-	if got := s.Target(t, servertest.Web); got.GetSpecInUse() != nil {
-		t.Errorf("%v is in use, by the text of another hash", got.GetSpecInUse())
+	rewrite(t, s, servertest.Web, func(r *record.Record) { r.Spec.Text = "" })
+	if got := s.Target(t, servertest.Web); got.GetSpecInUse() != nil || got.GetLastDecision().GetSpecHash() == "" {
+		t.Errorf("%v is in use without its text, with the hash %q", got.GetSpecInUse(), got.GetLastDecision().GetSpecHash())
 	}
+	s.Clock.Advance(servertest.Period)
+	s.Recommend(t, req)
+	wantInUse(t, s, req)
 }
 
 // Who may not read a target sees no text of its spec: not of another tenant, and not with the right to recommend alone.

@@ -103,18 +103,6 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 	}
 	defer leave()
 	loaded, errs := s.targets.Load(ctx, keys)
-	records, specs := make([]*record.Record, len(keys)), []*setpointv1.SpecInUse(nil)
-	for i := range loaded {
-		if known, err := record.Decode(loaded[i].Value); err == nil {
-			records[i] = &known
-		}
-	}
-	if req.GetWithSpecInUse() {
-		if specs, kept, err = s.targets.Specs.Of(ctx, keys, records, *room); err != nil {
-			return 0, apierror.OfStore(ctx, req.GetParent(), err)
-		}
-		keys = keys[:kept]
-	}
 	for i, key := range keys {
 		target := &setpointv1.Target{Name: key.String()}
 		switch {
@@ -127,12 +115,14 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 		case !loaded[i].Exists():
 			continue // deleted since it was listed
 		}
-		if records[i] != nil {
-			target = conversion.Target(target.GetName(), records[i], false)
-		}
-		if specs != nil {
-			target.SpecInUse = specs[i]
-			*room -= proto.Size(specs[i])
+		if known, err := record.Decode(loaded[i].Value); err == nil {
+			target = conversion.Target(target.GetName(), &known, false)
+			if req.GetWithSpecInUse() {
+				if *room -= len(known.Spec.Text); *room < 0 && i > 0 {
+					return i, nil
+				}
+				target.SpecInUse = decision.SpecInUse(&known)
+			}
 		}
 		response.Targets = append(response.Targets, target)
 	}

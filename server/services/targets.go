@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
-	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/requests"
 	"github.com/setpoint-dev/setpoint/server/shadows"
 	"github.com/setpoint-dev/setpoint/server/stored"
@@ -61,11 +60,7 @@ func (s *Targets) GetTarget(ctx context.Context, req *setpointv1.GetTargetReques
 		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
 	target := conversion.Target(req.GetName(), known, true)
-	specs, _, err := s.targets.Specs.Of(ctx, []store.Key{decision.ParseTarget(req.GetName())}, []*record.Record{known}, 0)
-	if err != nil {
-		return nil, apierror.OfStore(ctx, req.GetName(), err)
-	}
-	target.SpecInUse, target.Shadows = specs[0], shadows.States(known.Shadows)
+	target.SpecInUse, target.Shadows = decision.SpecInUse(known), shadows.States(known.Shadows)
 	if target.TargetSpec, err = s.specOf(ctx, req.GetName()); err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@
 //	{prefix}secret:{name}                          string: a secret that instances agreed on
 //
 // A part of a target (see store.Parts) has the same keys, with a letter before those letters:
-// {tag}sh: for specs, {tag}oh: for observations, {tag}uh: for the specs in use,
-// and {tag}vh:{cluster}/-/- for the overrides of a cluster.
+// {tag}sh: for specs, {tag}oh: for observations, and {tag}vh:{cluster}/-/- for the overrides of a
+// cluster.
 //
 // A record is a format byte, a random version of 8 bytes, and the value. It is swapped by a script
 // that compares the version, writes, and enters a new key into the index; the caller chooses the

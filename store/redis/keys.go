@@ -62,7 +62,7 @@ var crcTable = func() (table [256]uint16) {
 
 // partLetters are the prefixes of the letters of a part's keys; histories have none.
 var partLetters = map[store.Part]string{
-	"": "", store.Specs: "s", store.Observations: "o", store.SpecsInUse: "u", store.Overrides: "v", store.Fleets: "f", store.FleetMembers: "m", store.Forecasts: "p", store.ChunksPart: "r",
+	"": "", store.Specs: "s", store.Observations: "o", store.Overrides: "v", store.Fleets: "f", store.FleetMembers: "m", store.Forecasts: "p", store.ChunksPart: "r",
 }
 
 // layout names the keys in Redis, of histories or of a part.

@@ -44,7 +44,7 @@ type Target struct {
 	// lists.
 	TargetSpec *TargetSpec `protobuf:"bytes,7,opt,name=target_spec,json=targetSpec,proto3" json:"target_spec,omitempty"`
 	// The spec of the last decision. Absent: unknown, because an older server decided, or
-	// its text could not be stored yet; in lists also without with_spec_in_use.
+	// it has more than 8 KiB; in lists also without with_spec_in_use.
 	SpecInUse *SpecInUse `protobuf:"bytes,8,opt,name=spec_in_use,json=specInUse,proto3" json:"spec_in_use,omitempty"`
 	// What the next calls will be answered if the metrics stay as they are. Absent: unknown;
 	// always in lists.
