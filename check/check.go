@@ -118,9 +118,8 @@ type Result struct {
 // Run checks the changes.
 func Run(ctx context.Context, in *Input) (*Report, error) {
 	c := in.Changes
-	if err := errors.Join(c.Old.ready(), c.New.ready()); err != nil {
-		return nil, err
-	}
+	c.Old.ready()
+	c.New.ready()
 	all := c.Old.pair(c.New, in.Range == nil)
 	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
 	if in.Range != nil {
@@ -248,8 +247,8 @@ func Some(names []string) string {
 	return out
 }
 
-// findings runs lint on one side's specs. problems are about what it could not check, if that was no refused
-// spec.
+// findings runs lint on one side's specs, and notes which new ones the service would refuse. problems are about what else it
+// could not check.
 func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, of func(*change) *lint.Spec) (out map[*change][]lint.Finding, problems, err error) {
 	type place struct{ file, object string }
 	wanted := make(map[place]*change)
@@ -260,12 +259,27 @@ func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, 
 	}
 	s.linter.Ignore = settings.LintIgnore
 	s.linter.Only = func(file, namespace, name string) bool { return wanted[place{file, namespace + "/" + name}] != nil }
-	found, problems := s.linter.Check(ctx)
-	if err := ctx.Err(); err != nil || errors.Is(problems, lint.ErrTooMany) {
-		return nil, nil, errors.Join(err, problems)
+	found, told := s.linter.Check(ctx)
+	if err := ctx.Err(); err != nil || errors.Is(told, lint.ErrTooMany) {
+		return nil, nil, errors.Join(err, told)
 	}
-	if s.linter.Refused() > 0 {
-		problems = nil // change.refused has it
+	refused, each := make(map[*change][]error), []error{told}
+	if joined, is := told.(interface{ Unwrap() []error }); is { //nolint:errorlint // those that Check has joined
+		each = joined.Unwrap()
+	}
+	var rest []error
+	for _, one := range each {
+		var refusal *lint.Refusal
+		if !errors.As(one, &refusal) {
+			rest = append(rest, one)
+		} else if c := wanted[place{refusal.File, refusal.Object}]; c != nil && of(c) == c.new {
+			refused[c] = append(refused[c], refusal)
+		}
+	}
+	for c, why := range refused {
+		if c.refused == nil { // the engine tells it otherwise
+			c.refused = errors.Join(why...)
+		}
 	}
 	out = make(map[*change][]lint.Finding)
 	for _, f := range found {
@@ -273,7 +287,7 @@ func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, 
 			out[c] = append(out[c], f)
 		}
 	}
-	return out, problems, nil
+	return out, errors.Join(rest...), nil
 }
 
 // broken is what comes of a rule that does not hold.

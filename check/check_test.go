@@ -203,9 +203,33 @@ func TestLintFailsByWhatTheChangeBrings(t *testing.T) {
 // A spec that the API server would take and the service refuses is no spec.
 func TestARefusedSpecFails(t *testing.T) {
 	t.Parallel()
-	got := run(t, scaler("web", 5), strings.Replace(scaler("web", 5), "minReplicas: 2", "minReplicas: 0", 1), "rules: {history: off}", nil)
-	if r := of(t, got, refused); got.Verdict != Failed || r.Status != Failed || !strings.Contains(r.Why, "minReplicas") {
-		t.Errorf("%s: %+v", outline(got), r)
+	const fleet = "name: clusters/all/namespaces/shop/targets/web\nspec: {maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 30}}}]}\n" +
+		"fleet: {maxMoves: 3, members: [{target: clusters/a/namespaces/shop/targets/web}, {target: clusters/b/namespaces/shop/targets/web}]}\n"
+	annotated := func(text string) string {
+		return strings.Replace(scaler("web", 5), "name: web", "name: web, annotations: {"+text+"}", 1)
+	}
+	for why, one := range map[string]struct{ old, now string }{
+		"minReplicas":        {scaler("web", 5), strings.Replace(scaler("web", 5), "minReplicas: 2", "minReplicas: 0", 1)},
+		"fleet.maxMoves":     {fleet, strings.Replace(fleet, "maxMoves: 3", "maxMoves: -1", 1)},
+		"nope: there is no":  {scaler("web", 5), annotated(`setpoint.dev/stages: "nope: 1"`)},
+		"setpoint.dev/fleet": {scaler("web", 5), annotated("setpoint.dev/fleet: nope")},
+	} {
+		// What lint says of another spec is told all the same.
+		got := run(t, one.old, one.now+"---\n"+strings.ReplaceAll(annotated("setpoint.dev/lint-ignore: nope"), "web", "api"), "rules: {history: off}", nil)
+		if r := of(t, got, refused); got.Verdict != Failed || r.Status != Failed || !strings.Contains(r.Why, why) {
+			t.Errorf("%s: %s: %+v", why, outline(got), r)
+		}
+		if notes := strings.Join(got.Notes, "\n"); !strings.Contains(notes, "nope") || strings.Contains(notes, why) {
+			t.Errorf("%s: the notes are %s", why, notes)
+		}
+		// A spec that was refused before can be mended.
+		if got := run(t, one.now, one.old, "rules: {history: off}", nil); got.Verdict != Passed || of(t, got, refused) != (Result{}) || got.Specs[0].What == Same && why != "setpoint.dev/fleet" {
+			t.Errorf("%s, mended: %s", why, outline(got))
+		}
+	}
+	// A change of a fleet alone is a change.
+	if got := run(t, fleet, strings.Replace(fleet, "maxMoves: 3", "maxMoves: 4", 1), "rules: {history: off}", nil); len(got.Specs) != 1 || got.Specs[0].What != Changed {
+		t.Errorf("a fleet: %s", outline(got))
 	}
 }
 

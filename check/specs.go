@@ -11,9 +11,12 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/simulation"
 )
 
 // MaxChanges bounds the specs that are added, changed or removed.
@@ -47,8 +50,8 @@ func NewSide(options func(own *setpointv1.RecommendOptions) *setpointv1.Recommen
 func (s *Side) Read(name string, r io.Reader) error { return s.linter.Read(name, r) }
 
 // ready gathers the specs.
-func (s *Side) ready() error {
-	all, err := s.linter.Specs()
+func (s *Side) ready() {
+	all := s.linter.Specs()
 	s.places = make(map[string][]string)
 	for _, spec := range all {
 		named := spec.Kind + " " + objectOf(&spec)
@@ -57,7 +60,14 @@ func (s *Side) ready() error {
 			s.specs = append(s.specs, spec)
 		}
 	}
-	return err
+}
+
+// engine is a spec as the engine takes it, or why the service would refuse it.
+func (s *Side) engine(spec *lint.Spec) (*simulation.Autoscaler, error) {
+	if spec.Err != nil {
+		return nil, spec.Err
+	}
+	return spec.Engine(s.linter.Options(spec.Options()))
 }
 
 // change is a spec that a change adds, changes or removes.
@@ -139,13 +149,14 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 			return false
 		case c.old == nil:
 			c.what = Added
-			_, c.refused = c.new.Engine(next.linter.Options(c.new.Options()))
+			_, c.refused = next.engine(c.new)
 			return false
 		}
-		old, oldRefused := c.old.Engine(s.linter.Options(c.old.Options()))
-		now, refused := c.new.Engine(next.linter.Options(c.new.Options()))
+		old, oldRefused := s.engine(c.old)
+		now, refused := next.engine(c.new)
 		c.refused, c.oldRefused = refused, oldRefused
-		if c.what = Changed; refused == nil && oldRefused == nil && reflect.DeepEqual(old, now) {
+		if c.what = Changed; refused == nil && oldRefused == nil && reflect.DeepEqual(old, now) &&
+			c.old.Member == c.new.Member && proto.Equal(c.old.Stored.GetFleet(), c.new.Stored.GetFleet()) {
 			c.what = Same
 		}
 		return c.what == Same && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)

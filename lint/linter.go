@@ -58,9 +58,18 @@ type Linter struct {
 	// fleets are those of the stored specs, and named those by their names.
 	fleets map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
 	named  map[string]*fleet.Spec
-	// refused is how many specs could not be checked at all; invalid has those, too, of which a part could not.
-	refused, invalid int
+	invalid int
 }
+
+// Refusal is one reason why the service would refuse an autoscaler, of which Check's error has those of all.
+type Refusal struct {
+	File, Object string
+	// Err names the file.
+	Err error
+}
+
+// Error is the reason with its place.
+func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
@@ -92,20 +101,21 @@ type Spec struct {
 	Kind string
 	// Line of its spec in the file; 0: not known.
 	Line int
+	// Member is the fleet that a manifest's autoscaler is a member of; empty: none.
+	Member string
+	// Err tells of stages that can't be read; Autoscaler has none then.
+	Err error
 }
 
-// Specs returns all autoscalers that were read, in their order. The error tells of stages that can't be read;
-// their autoscalers are left out.
-func (l *Linter) Specs() ([]Spec, error) {
+// Specs returns all autoscalers that were read, in their order.
+func (l *Linter) Specs() []Spec {
 	var all []Spec
-	var problems []error
 	for i, object := range l.dump.Autoscalers {
-		read, err := hpa.Dumped(l.files[i], &l.dump, object, l.loose[object])
-		if err != nil {
-			problems = append(problems, err)
-			continue
+		s := Spec{Line: l.lines.of(l.files[i], object.Namespace, object.Name, "spec")}
+		if s.Autoscaler, s.Err = hpa.Dumped(l.files[i], &l.dump, object, l.loose[object]); s.Err != nil {
+			s.Autoscaler = &hpa.Autoscaler{File: l.files[i], Object: object}
 		}
-		s := Spec{Autoscaler: read, Line: l.lines.of(l.files[i], object.Namespace, object.Name, "spec")}
+		s.Member, _ = l.dump.Fleet(object) // Check tells
 		switch {
 		case l.loose[object] != nil:
 		case l.dump.Version(object) == autoscalingv1.GroupVersion.String():
@@ -115,13 +125,10 @@ func (l *Linter) Specs() ([]Spec, error) {
 		}
 		all = append(all, s)
 	}
-	return all, errors.Join(problems...)
+	return all
 }
 
-// Refused is how many of these Check could not check.
-func (l *Linter) Refused() int { return l.refused }
-
-// Invalid is how many of these the service would refuse: those, and any whose fleet or stages are wrong.
+// Invalid is how many of these the service would refuse.
 func (l *Linter) Invalid() int { return l.invalid }
 
 // Check returns what was found, in the order of the files and of Rules. The error tells of
@@ -156,10 +163,9 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
 		if err != nil {
-			refused = append(refused, hpa.WithLines(l.files[i], err, func(path string) int {
+			refused = append(refused, &Refusal{l.files[i], written.Namespace + "/" + written.Name, hpa.WithLines(l.files[i], err, func(path string) int {
 				return l.lines.of(l.files[i], written.Namespace, written.Name, path)
-			}))
-			l.refused++
+			})})
 			l.invalid++
 			continue
 		}
@@ -179,7 +185,8 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			problems = append(problems, err)
 		}
 		for _, err := range problems {
-			refused = append(refused, fmt.Errorf("%s: %s/%s: %w", l.files[i], written.Namespace, written.Name, err))
+			object := written.Namespace + "/" + written.Name
+			refused = append(refused, &Refusal{l.files[i], object, fmt.Errorf("%s: %s: %w", l.files[i], object, err)})
 		}
 		if len(problems) > 0 {
 			l.invalid++
