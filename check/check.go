@@ -264,7 +264,7 @@ func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, 
 		return nil, nil, errors.Join(err, told)
 	}
 	refused, each := make(map[*change][]error), []error{told}
-	if joined, is := told.(interface{ Unwrap() []error }); is { //nolint:errorlint // those that Check has joined
+	if joined, is := told.(interface{ Unwrap() []error }); is { // those that Check has joined
 		each = joined.Unwrap()
 	}
 	var rest []error

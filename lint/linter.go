@@ -56,8 +56,8 @@ type Linter struct {
 	// scalers are the names of the autoscalers of each target.
 	scalers map[string]map[string]bool
 	// fleets are those of the stored specs, and named those by their names.
-	fleets map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
-	named  map[string]*fleet.Spec
+	fleets  map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
+	named   map[string]*fleet.Spec
 	invalid int
 }
 

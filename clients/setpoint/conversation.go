@@ -150,7 +150,7 @@ func (s *Stream) requeue(err error) bool {
 		case call.attempts >= s.client.retries.policy.MaxAttempts:
 			s.settleLocked(call, Result{Err: err})
 		default:
-			call.told.by(err)
+			_ = call.told.by(err)
 			s.enqueueLocked(call)
 		}
 	}

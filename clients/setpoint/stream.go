@@ -187,7 +187,7 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 		s.settleLocked(call, result)
 		return nil
 	}
-	call.told.by(result.Err)
+	_ = call.told.by(result.Err)
 	call.delayed = true
 	time.AfterFunc(least+retries.random(retries.longest(call.attempts)), func() {
 		s.mu.Lock()
