@@ -17,13 +17,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
-)
-
-const (
-	// largestPage is a server's maximum page size.
-	largestPage = 1000
 )
 
 // command is shared by the commands on fleets.
@@ -63,7 +59,7 @@ func New() *cobra.Command {
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
-	list.Flags().IntVar(&c.limit, "limit", largestPage, "maximum fleets to list; 0 means no limit. If some are left out, standard error says so")
+	listing.Limit(list, &c.limit, 1000, "fleets")
 	cmd.AddCommand(c.newCreate(), list,
 		&cobra.Command{
 			Use:     "show FLEET",
@@ -224,51 +220,36 @@ func (c *command) delete(cmd *cobra.Command, args []string) error {
 }
 
 func (c *command) list(cmd *cobra.Command, args []string) error {
-	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: largestPage, FleetsOnly: true}
+	req := &setpointv1.ListTargetSpecsRequest{Parent: listing.Everywhere, FleetsOnly: true}
 	if len(args) > 0 {
 		req.Parent = target.Namespaces(args[0])
 	}
-	if c.limit < 0 {
-		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
-	}
-	answer := &setpointv1.ListTargetSpecsResponse{}
+	var all listing.List[*setpointv1.TargetSpec]
 	var states []state
-	more := false
-	if err := c.connected(func(conn grpc.ClientConnInterface) error {
-		client := setpointv1.NewTargetServiceClient(conn)
-		for {
-			page, err := client.ListTargetSpecs(cmd.Context(), req)
-			if err != nil {
-				return err
-			}
-			fleets := slices.DeleteFunc(page.GetTargetSpecs(), func(s *setpointv1.TargetSpec) bool { return s.GetFleet() == nil })
-			if left := c.limit - len(answer.GetTargetSpecs()); c.limit > 0 && len(fleets) > left {
-				fleets, more = fleets[:left], true
-			}
-			answer.TargetSpecs = append(answer.TargetSpecs, fleets...)
-			read, err := statesOf(cmd.Context(), setpointv1.NewFleetServiceClient(conn), fleets)
+	if err := c.connected(func(conn grpc.ClientConnInterface) (err error) {
+		if all, err = listing.Best(c.limit, nil, listing.Specs(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req)); err != nil {
+			return err
+		}
+		for some := range slices.Chunk(all.Items, listing.LargestPage) {
+			read, err := statesOf(cmd.Context(), setpointv1.NewFleetServiceClient(conn), some)
 			if err != nil {
 				return err
 			}
 			states = append(states, read...)
-			if req.PageToken = page.GetNextPageToken(); more || req.GetPageToken() == "" {
-				return nil
-			}
 		}
+		return nil
 	}); err != nil {
 		return err
 	}
-	if more {
-		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d fleets, and there are more: --limit=0 lists all\n", c.limit)
-	}
+	defer all.LeftOut(cmd, "fleets")
 	switch {
 	case c.output.Form != cli.AsTable:
-		return writeAll(cmd.OutOrStdout(), c.output.Form, answer.GetTargetSpecs(), states, time.Now())
-	case len(answer.GetTargetSpecs()) == 0:
+		return writeAll(cmd.OutOrStdout(), c.output.Form, all.Items, states, time.Now())
+	case len(all.Items) == 0:
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no fleets that you may read")
 		return err
 	}
-	return writeList(cmd.OutOrStdout(), answer.GetTargetSpecs(), states, time.Now())
+	return writeList(cmd.OutOrStdout(), all.Items, states, time.Now())
 }
 
 // least is the lower bound of a spec, by default 1.

@@ -22,17 +22,14 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
-const (
-	// largestPage is a server's maximum page size.
-	largestPage = 1000
-	// unknown stands for what nobody knows.
-	unknown = "?"
-)
+// unknown stands for what nobody knows.
+const unknown = "?"
 
 // command is shared by the commands on overrides.
 type command struct {
@@ -78,7 +75,7 @@ incident or a load test. The decisions below go on, so that windows and policies
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
-	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum overrides to list; 0 means no limit. If some are left out, standard error says so")
+	listing.Limit(list, &c.limit, 1000, "overrides")
 	cmd.AddCommand(c.newCreate(), list, &cobra.Command{
 		Use:   "delete OVERRIDE | PLACE ID",
 		Short: "Delete an override: it ends at once",
@@ -277,10 +274,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 			return cli.BadInput(err)
 		}
 	}
-	if c.limit < 0 {
-		return cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", c.limit))
-	}
-	answer := &setpointv1.ListOverridesResponse{}
+	var all listing.List[*setpointv1.Override]
 	if err := c.server.Call(func(conn grpc.ClientConnInterface) (err error) {
 		req := &setpointv1.ListOverridesRequest{Parent: everywhere}
 		var listed func(target.Place) bool // nil: all
@@ -296,18 +290,24 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 				listed = func(o target.Place) bool { return o.Has(place) || place.Has(o) }
 			}
 		}
-		return c.collect(cmd, setpointv1.NewOverrideServiceClient(conn), req, listed, answer)
+		client := setpointv1.NewOverrideServiceClient(conn)
+		all, err = listing.Best(c.limit, nil, func(size int32, token string) ([]*setpointv1.Override, string, error) {
+			req.PageSize, req.PageToken = size, token
+			page, err := client.ListOverrides(cmd.Context(), req)
+			return slices.DeleteFunc(page.GetOverrides(), func(o *setpointv1.Override) bool {
+				place, _, _ := target.ParseOverride(o.GetName())
+				return listed != nil && !listed(place)
+			}), page.GetNextPageToken(), err
+		})
+		return err
 	}); err != nil {
 		return err
 	}
-	if more := c.limit > 0 && len(answer.GetOverrides()) > c.limit; more {
-		answer.Overrides = answer.GetOverrides()[:c.limit]
-		defer fmt.Fprintf(cmd.ErrOrStderr(), "listed %d overrides, and there are more: --limit=0 lists all\n", c.limit)
-	}
+	defer all.LeftOut(cmd, "overrides")
 	if c.output.Form != cli.AsTable {
-		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, answer)
+		return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, &setpointv1.ListOverridesResponse{Overrides: all.Items})
 	}
-	if len(answer.GetOverrides()) == 0 {
+	if len(all.Items) == 0 {
 		where := ""
 		if of != everywhere {
 			where = " of " + of
@@ -315,7 +315,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		_, err := fmt.Fprintln(cmd.OutOrStdout(), "no overrides"+where+" that you may read, in force or planned")
 		return err
 	}
-	return write(cmd.OutOrStdout(), answer.GetOverrides(), time.Now())
+	return write(cmd.OutOrStdout(), all.Items, time.Now())
 }
 
 // checkPlace refuses what is neither a place nor the name of a target.
@@ -367,33 +367,21 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 			found = append(found, full)
 		}
 	}
-	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/" + c.namespace, PageSize: largestPage}
-	for {
-		page, err := setpointv1.NewTargetServiceClient(conn).ListTargets(ctx, req)
+	client := setpointv1.NewTargetServiceClient(conn)
+	for t, err := range listing.Each(listing.Targets(ctx, client, &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/" + c.namespace})) {
 		if err != nil {
 			return "", err
 		}
-		for _, t := range page.GetTargets() {
-			add(t.GetName())
-		}
-		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
-			break
-		}
+		add(t.GetName())
 	}
 	// Fleets and their members have no history.
-	for specs := (&setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: largestPage}); ; {
-		page, err := setpointv1.NewTargetServiceClient(conn).ListTargetSpecs(ctx, specs)
+	for s, err := range listing.Each(listing.Specs(ctx, client, &setpointv1.ListTargetSpecsRequest{Parent: listing.Everywhere})) {
 		if err != nil && status.Code(err) != codes.Unimplemented {
 			return "", err
 		}
-		for _, s := range page.GetTargetSpecs() {
-			add(s.GetName())
-			for _, m := range s.GetFleet().GetMembers() {
-				add(m.GetTarget())
-			}
-		}
-		if specs.PageToken = page.GetNextPageToken(); specs.GetPageToken() == "" {
-			break
+		add(s.GetName())
+		for _, m := range s.GetFleet().GetMembers() {
+			add(m.GetTarget())
 		}
 	}
 	switch {
@@ -407,28 +395,6 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 
 // mostFound is how many of several targets are named.
 const mostFound = 4
-
-// collect reads pages until it has more overrides than the limit, if there are more. Listed are those of the places that a
-// function selects.
-func (c *command) collect(cmd *cobra.Command, client setpointv1.OverrideServiceClient, req *setpointv1.ListOverridesRequest, listed func(target.Place) bool, into *setpointv1.ListOverridesResponse) error {
-	for {
-		if req.PageSize = largestPage; c.limit > 0 && listed == nil {
-			req.PageSize = int32(min(largestPage, c.limit+1-len(into.GetOverrides())))
-		}
-		page, err := client.ListOverrides(cmd.Context(), req)
-		if err != nil {
-			return err
-		}
-		for _, o := range page.GetOverrides() {
-			if place, _, _ := target.ParseOverride(o.GetName()); listed == nil || listed(place) {
-				into.Overrides = append(into.Overrides, o)
-			}
-		}
-		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" || c.limit > 0 && len(into.GetOverrides()) > c.limit {
-			return nil
-		}
-	}
-}
 
 // write writes a table, the oldest first.
 func write(to io.Writer, all []*setpointv1.Override, now time.Time) error {
@@ -471,13 +437,10 @@ func whatOf(o *setpointv1.Override) string {
 	return strings.Join(all, ", ")
 }
 
-// patience bounds the question for a hint.
-const patience = 5 * time.Second
-
 // hint says that the service knows no target on which an override of a place acts, as its name may be mistyped, or
 // that the spec of that target limits it. Empty: neither, or it does not tell this caller.
 func hint(ctx context.Context, client setpointv1.TargetServiceClient, name string, override *setpointv1.Override) string {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, listing.Patience)
 	defer cancel()
 	place, _ := target.ParsePlace(name)
 	if place.Target != "" {
@@ -521,21 +484,12 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 
 // hasMember reports whether a fleet has a member in a place, or may have: a member has neither a history nor a spec that is stored.
 func hasMember(ctx context.Context, client setpointv1.TargetServiceClient, place string) bool {
-	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-", PageSize: 1000, FleetsOnly: true}
-	for {
-		page, err := client.ListTargetSpecs(ctx, req)
-		if err != nil {
+	for spec, err := range listing.Each(listing.Specs(ctx, client, &setpointv1.ListTargetSpecsRequest{Parent: listing.Everywhere, FleetsOnly: true})) {
+		if err != nil || slices.ContainsFunc(spec.GetFleet().GetMembers(), func(m *setpointv1.FleetMember) bool { return strings.HasPrefix(m.GetTarget(), place+"/") }) {
 			return true
 		}
-		for _, spec := range page.GetTargetSpecs() {
-			if slices.ContainsFunc(spec.GetFleet().GetMembers(), func(m *setpointv1.FleetMember) bool { return strings.HasPrefix(m.GetTarget(), place+"/") }) {
-				return true
-			}
-		}
-		if req.PageToken = page.GetNextPageToken(); req.GetPageToken() == "" {
-			return false
-		}
 	}
+	return false
 }
 
 // bounded says that the bounds of specs limit an override of many targets. Which of them do is not looked for; hint says it of one target.
@@ -608,7 +562,7 @@ func Of(ctx context.Context, conn grpc.ClientConnInterface, name string, now tim
 		return nil, nil
 	}
 	page, err := setpointv1.NewOverrideServiceClient(conn).ListOverrides(ctx, &setpointv1.ListOverridesRequest{
-		Parent: target.Place{Cluster: place.Cluster}.String(), Resource: name, PageSize: largestPage,
+		Parent: target.Place{Cluster: place.Cluster}.String(), Resource: name, PageSize: listing.LargestPage,
 	})
 	for _, o := range page.GetOverrides() {
 		lines = append(lines, fmt.Sprintf("%s%s until %s by %s: %q (%s)", whatOf(o), from(o, now), instant(o.GetExpireTime()), cmp.Or(o.GetAuthor(), "somebody"), o.GetReason(), o.GetName()))

@@ -17,6 +17,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/replay"
@@ -99,19 +100,13 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 
 // names are those of a namespace's targets.
 func names(ctx context.Context, client setpointv1.TargetServiceClient, namespace string) (out []string, err error) {
-	req := &setpointv1.ListTargetsRequest{Parent: namespace, PageSize: largestPage}
-	for {
-		page, err := client.ListTargets(ctx, req)
+	for t, err := range listing.Each(listing.Targets(ctx, client, &setpointv1.ListTargetsRequest{Parent: namespace})) {
 		if err != nil {
 			return nil, err
 		}
-		for _, t := range page.GetTargets() {
-			out = append(out, t.GetName())
-		}
-		if req.PageToken = page.GetNextPageToken(); req.PageToken == "" {
-			return out, nil
-		}
+		out = append(out, t.GetName())
 	}
+	return out, nil
 }
 
 // export writes the recordings of targets, one after the other.

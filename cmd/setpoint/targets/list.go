@@ -2,6 +2,7 @@ package targets
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -14,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
@@ -183,14 +185,14 @@ func newList(of *targetsCommand) *cobra.Command {
 		RunE:    c.run,
 	}
 	cmd.Flags().VarP(c.output, "output", "o", "form of the output: table, wide, name, json or yaml")
-	cmd.Flags().IntVar(&c.maxTargets, "limit", 1000, "maximum targets to list; 0 means no limit. If some are left out, standard error says so")
+	listing.Limit(cmd, &c.maxTargets, 1000, "targets")
 	cmd.Flags().StringSliceVar(&c.states, "state", nil, "list only targets in one of these states")
 	cmd.Flags().StringVar(&c.order, "sort", "urgency", "order: urgency, lack, age (the longest first) or name")
 	return cmd
 }
 
 func (c *targetList) run(cmd *cobra.Command, args []string) error {
-	req := &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", WithSpecInUse: true}
+	req := &setpointv1.ListTargetsRequest{Parent: listing.Everywhere, WithSpecInUse: true}
 	if len(args) > 0 {
 		req.Parent = target.Namespaces(args[0])
 	}
@@ -210,70 +212,40 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	now := time.Now()
-	var all listed[listedTarget]
+	var all listing.List[listedTarget]
 	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
-		all, err = collectBest(c.maxTargets, order, func(size int32, token string) ([]listedTarget, string, error) {
-			req.PageSize, req.PageToken = size, token
-			page, err := client.ListTargets(cmd.Context(), req)
-			var some []listedTarget
-			for _, t := range page.GetTargets() {
+		targets := listing.Targets(cmd.Context(), client, req)
+		all, err = listing.Best(c.maxTargets, order, func(size int32, token string) (some []listedTarget, next string, err error) {
+			page, next, err := targets(size, token)
+			for _, t := range page {
 				if l := newListedTarget(t, now); l.has(c.states) {
 					some = append(some, l)
 				}
 			}
-			return some, page.GetNextPageToken(), err
+			return some, next, err
 		})
+		if err == nil && len(all.Items) == 0 && len(c.states) == 0 {
+			hintFleets(cmd, client, req.GetParent())
+		}
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer all.leftOut(cmd, "targets")
-	if len(all.items) == 0 && len(c.states) == 0 {
-		c.hintFleets(cmd, req.GetParent())
-	}
-	return c.show(cmd.OutOrStdout(), all.items, now)
+	defer all.LeftOut(cmd, "targets")
+	return c.show(cmd.OutOrStdout(), all.Items, now)
 }
 
-// hintFleets says where fleets are, if there are any where there are no targets. A fleet and its members are no targets of their own.
-func (c *targetList) hintFleets(cmd *cobra.Command, parent string) {
-	_ = c.call(func(client setpointv1.TargetServiceClient) error {
-		page, err := client.ListTargetSpecs(cmd.Context(), &setpointv1.ListTargetSpecsRequest{Parent: parent, PageSize: largestPage, FleetsOnly: true})
-		if slices.ContainsFunc(page.GetTargetSpecs(), func(s *setpointv1.TargetSpec) bool { return s.GetFleet() != nil }) {
+// hintFleets says where fleets are, if there are any where there are no targets. A fleet and its members are no targets of
+// their own, and among many other specs the first fleet may be on a late page.
+func hintFleets(cmd *cobra.Command, client setpointv1.TargetServiceClient, parent string) {
+	ctx, cancel := context.WithTimeout(cmd.Context(), listing.Patience)
+	defer cancel()
+	for _, err := range listing.Each(listing.Specs(ctx, client, &setpointv1.ListTargetSpecsRequest{Parent: parent, FleetsOnly: true})) {
+		if err == nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "there are fleets: setpoint fleet list has them")
 		}
-		return err
-	})
-}
-
-// collectBest reads all pages and keeps the first limit items of an order, 0 for all of them. It keeps
-// few more than these in memory. A nil order is the server's.
-func collectBest(limit int, order func(a, b *listedTarget) int, read func(size int32, token string) ([]listedTarget, string, error)) (listed[listedTarget], error) {
-	var all listed[listedTarget]
-	if limit < 0 {
-		return all, cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", limit))
-	}
-	keep := func() {
-		if order != nil {
-			slices.SortStableFunc(all.items, func(a, b listedTarget) int { return order(&a, &b) })
-		}
-		if limit > 0 && len(all.items) > limit {
-			clear(all.items[limit:])
-			all.items, all.more = all.items[:limit], true
-		}
-	}
-	for {
-		items, next, err := read(largestPage, all.next)
-		if err != nil {
-			return all, err
-		}
-		all.items, all.next = append(all.items, items...), next
-		if full := limit > 0 && len(all.items) > limit; next == "" || full && order == nil {
-			keep()
-			return all, nil
-		} else if full && len(all.items) > limit+largestPage {
-			keep()
-		}
+		return
 	}
 }
 

@@ -1,18 +1,22 @@
 package targets
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 )
 
 var listedAt = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -91,7 +95,7 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 	} {
 		// In pages of two, of which the best are kept.
 		targets := listedTargets()
-		all, err := collectBest(0, listOrders[tt.order], func(_ int32, token string) (page []listedTarget, next string, err error) {
+		all, err := listing.Best(0, listOrders[tt.order], func(_ int32, token string) (page []listedTarget, next string, err error) {
 			for range 2 {
 				if len(targets) == 0 {
 					return page, "", nil
@@ -108,7 +112,7 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 		}
 		c := newTargetListForTest(tt.form)
 		var out strings.Builder
-		if err := c.show(&out, all.items, listedAt); err != nil {
+		if err := c.show(&out, all.Items, listedAt); err != nil {
 			t.Fatal(err)
 		}
 		if got := "\n" + out.String(); got != tt.want {
@@ -184,7 +188,7 @@ func TestTheBestOfManyPagesAreKept(t *testing.T) {
 	t.Parallel()
 	const pages, limit = 20, 3
 	page := 0
-	all, err := collectBest(limit, listOrders["lack"], func(size int32, _ string) (items []listedTarget, next string, err error) {
+	all, err := listing.Best(limit, listOrders["lack"], func(size int32, _ string) (items []listedTarget, next string, err error) {
 		for i := range size {
 			items = append(items, listedTarget{Target: &setpointv1.Target{Name: fmt.Sprint(page, "-", i)}, lack: (int32(page)*7 + i) % 1009})
 		}
@@ -193,17 +197,17 @@ func TestTheBestOfManyPagesAreKept(t *testing.T) {
 		}
 		return items, "more", nil
 	})
-	if err != nil || page != pages || len(all.items) != limit || !all.more || cap(all.items) > 5*largestPage {
-		t.Fatalf("%v after %d pages: %d of room for %d, more: %v", err, page, len(all.items), cap(all.items), all.more)
+	if err != nil || page != pages || len(all.Items) != limit || !all.More || cap(all.Items) > 5*listing.LargestPage {
+		t.Fatalf("%v after %d pages: %d of room for %d, more: %v", err, page, len(all.Items), cap(all.Items), all.More)
 	}
-	for _, l := range all.items {
+	for _, l := range all.Items {
 		if l.lack != 1008 {
 			t.Errorf("%s lacks %d", l.GetName(), l.lack)
 		}
 	}
 	// By name the first page is enough.
 	page = 0
-	if _, err := collectBest(limit, nil, func(int32, string) ([]listedTarget, string, error) {
+	if _, err := listing.Best(limit, nil, func(int32, string) ([]listedTarget, string, error) {
 		page++
 		return make([]listedTarget, 10), "more", nil
 	}); err != nil || page != 1 {
@@ -232,6 +236,43 @@ func TestMistakesInListsAreRefused(t *testing.T) {
 	} {
 		if got := run(t, "", "targets", "list", "--server", address, "-o=name", arg); got.Code != 0 || got.Stdout != want {
 			t.Errorf("%s: exit code %d, %q, want %q", arg, got.Code, got.Stdout, want)
+		}
+	}
+}
+
+// pagedSpecs are the specs of a server whose pages may have no fleets before the last one.
+type pagedSpecs struct {
+	setpointv1.TargetServiceClient
+	pages [][]*setpointv1.TargetSpec
+	read  int
+}
+
+func (p *pagedSpecs) ListTargetSpecs(_ context.Context, req *setpointv1.ListTargetSpecsRequest, _ ...grpc.CallOption) (*setpointv1.ListTargetSpecsResponse, error) {
+	p.read++
+	page := &setpointv1.ListTargetSpecsResponse{TargetSpecs: p.pages[len(req.GetPageToken())]}
+	if len(req.GetPageToken()) < len(p.pages)-1 {
+		page.NextPageToken = req.GetPageToken() + "x"
+	}
+	return page, nil
+}
+
+// Fleets are hinted at on whatever page the first one is, and no page after it is read.
+func TestFleetsOnLatePagesAreHintedAt(t *testing.T) {
+	t.Parallel()
+	plain, fleet := &setpointv1.TargetSpec{}, &setpointv1.TargetSpec{Fleet: &setpointv1.FleetSpec{}}
+	for _, tt := range []struct {
+		pages [][]*setpointv1.TargetSpec
+		read  int
+		told  bool
+	}{
+		{[][]*setpointv1.TargetSpec{nil, {plain}, nil, {plain, fleet}, {fleet}}, 4, true},
+		{[][]*setpointv1.TargetSpec{{plain}, nil}, 2, false},
+	} {
+		cmd, stderr, specs := &cobra.Command{}, &strings.Builder{}, &pagedSpecs{pages: tt.pages}
+		cmd.SetErr(stderr)
+		cmd.SetContext(t.Context())
+		if hintFleets(cmd, specs, ""); specs.read != tt.read || strings.Contains(stderr.String(), "there are fleets") != tt.told {
+			t.Errorf("%d pages were read, told: %q", specs.read, stderr)
 		}
 	}
 }

@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -50,7 +51,7 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others). `
 		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
 		RunE:    c.list,
 	}
-	list.Flags().IntVar(&c.limit, "limit", 1000, "maximum specs to list; 0 means no limit. If some are left out, standard error says so")
+	listing.Limit(list, &c.limit, 1000, "specs")
 	set := &cobra.Command{
 		Use:   "set [TARGET] -f FILE",
 		Short: "Store the spec of a target, replacing the stored one; without TARGET all specs of a file",
@@ -104,24 +105,20 @@ as a shadow. The former spec becomes the shadow of that name: the same command t
 }
 
 func (c *specsCommand) list(cmd *cobra.Command, args []string) error {
-	req := &setpointv1.ListTargetSpecsRequest{Parent: "clusters/-/namespaces/-"}
+	req := &setpointv1.ListTargetSpecsRequest{Parent: listing.Everywhere}
 	if len(args) > 0 {
 		req.Parent = target.Namespaces(args[0])
 	}
-	var all listed[*setpointv1.TargetSpec]
+	var all listing.List[*setpointv1.TargetSpec]
 	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
-		all, err = collect(c.limit, func(size int32, token string) ([]*setpointv1.TargetSpec, string, error) {
-			req.PageSize, req.PageToken = size, token
-			page, err := client.ListTargetSpecs(cmd.Context(), req)
-			return page.GetTargetSpecs(), page.GetNextPageToken(), err
-		})
+		all, err = listing.First(c.limit, listing.Specs(cmd.Context(), client, req))
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	defer all.leftOut(cmd, "specs")
-	return c.showAll(cmd, &setpointv1.ListTargetSpecsResponse{TargetSpecs: all.items, NextPageToken: all.next})
+	defer all.LeftOut(cmd, "specs")
+	return c.showAll(cmd, &setpointv1.ListTargetSpecsResponse{TargetSpecs: all.Items, NextPageToken: all.Next})
 }
 
 func (c *specsCommand) showAll(cmd *cobra.Command, all *setpointv1.ListTargetSpecsResponse) error {

@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
+	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/cmd/internal/overridecmd"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -25,8 +26,7 @@ import (
 type targetsCommand struct {
 	server *connection.Settings
 	output *cli.OutputFlag
-	// The maximum of listed items, 0 for all. Each has its own variable, because a flag writes
-	// its default into its variable.
+	// The maximum of listed items, 0 for all.
 	maxTargets, maxDecisions int
 }
 
@@ -51,7 +51,7 @@ func newTargets() *cobra.Command {
 		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
 		RunE:  c.decisions,
 	}
-	decisions.Flags().IntVar(&c.maxDecisions, "limit", 50, "maximum decisions to list; 0 means no limit. If some are left out, standard error says so")
+	listing.Limit(decisions, &c.maxDecisions, 50, "decisions")
 	cmd.AddCommand(otherTargets(c)...)
 	cmd.AddCommand(newList(c), decisions, newWatch(c), newExplain(c),
 		&cobra.Command{
@@ -94,55 +94,6 @@ func (c *targetsCommand) call(do func(setpointv1.TargetServiceClient) error) err
 // checkRequest refuses what the server would refuse, before a connection is made.
 func checkRequest(req proto.Message) error { return apierror.OfStructure(req) }
 
-// largestPage is a server's maximum page size.
-const largestPage = 1000
-
-// listed is a list, or the beginning of one.
-type listed[T any] struct {
-	items []T
-	// next is the token of the page after them, "" at the end.
-	next string
-	// more reports whether there are more.
-	more bool
-}
-
-// collect reads pages until it has limit items, 0 for no limit.
-func collect[T any](limit int, read func(size int32, token string) ([]T, string, error)) (listed[T], error) {
-	var all listed[T]
-	if limit < 0 {
-		return all, cli.BadInput(fmt.Errorf("--limit: %d is negative; 0 lists all", limit))
-	}
-	for {
-		size := largestPage
-		if limit > 0 {
-			size = min(size, limit-len(all.items))
-		}
-		items, next, err := read(int32(size), all.next)
-		if err != nil {
-			return all, err
-		}
-		all.items, all.next = append(all.items, items...), next
-		if next == "" {
-			return all, nil
-		}
-		if limit > 0 && len(all.items) >= limit {
-			break
-		}
-	}
-	// A page may end exactly where the list does, and have an empty next page.
-	items, next, err := read(1, all.next)
-	all.more = len(items) > 0 || next != ""
-	return all, err
-}
-
-// leftOut reports on standard error that a list was cut at --limit, so that a part is not
-// mistaken for the whole. The server does not report the total.
-func (l listed[T]) leftOut(cmd *cobra.Command, what string) {
-	if l.more {
-		fmt.Fprintf(cmd.ErrOrStderr(), "listed %d %s, and there are more: --limit=0 lists all\n", len(l.items), what)
-	}
-}
-
 func (c *targetsCommand) get(cmd *cobra.Command, args []string) error {
 	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})
@@ -170,9 +121,9 @@ func (c *targetsCommand) delete(cmd *cobra.Command, args []string) error {
 
 func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	req := &setpointv1.ListDecisionsRequest{Parent: args[0]}
-	var all listed[*setpointv1.Decision]
+	var all listing.List[*setpointv1.Decision]
 	err := c.call(func(client setpointv1.TargetServiceClient) (err error) {
-		all, err = collect(c.maxDecisions, func(size int32, token string) ([]*setpointv1.Decision, string, error) {
+		all, err = listing.First(c.maxDecisions, func(size int32, token string) ([]*setpointv1.Decision, string, error) {
 			req.PageSize, req.PageToken = size, token
 			page, err := client.ListDecisions(cmd.Context(), req)
 			return page.GetDecisions(), page.GetNextPageToken(), err
@@ -182,11 +133,11 @@ func (c *targetsCommand) decisions(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	defer all.leftOut(cmd, "decisions")
-	answer := &setpointv1.ListDecisionsResponse{Decisions: all.items, NextPageToken: all.next}
+	defer all.LeftOut(cmd, "decisions")
+	answer := &setpointv1.ListDecisionsResponse{Decisions: all.Items, NextPageToken: all.Next}
 	return c.write(cmd.OutOrStdout(), answer, func(w io.Writer) {
 		fmt.Fprintln(w, "TIME\tREPLICAS\tOUTCOME\tREASON")
-		for _, d := range all.items {
+		for _, d := range all.Items {
 			fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", instant(d.GetTime()), replicas(d), outcome(args[0], d), printable.Text(why(args[0], d)))
 		}
 	})
