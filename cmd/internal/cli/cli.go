@@ -231,6 +231,17 @@ func BadInput(err error) error {
 	return inputError{err}
 }
 
+// lacking is an error of a method that a server lacks, with the versions of its instances.
+type lacking struct {
+	error
+	versions []string
+}
+
+func (l lacking) Unwrap() error { return l.error }
+
+// Lacking adds a server's versions to the error of a method that it lacks; none: they are not known.
+func Lacking(err error, versions []string) error { return lacking{err, versions} }
+
 // ErrQuiet ends with an exit code but no message, because the output has said it all.
 var ErrQuiet = errors.New("")
 
@@ -282,7 +293,12 @@ func describe(err error) string {
 	} else if text == noAddress {
 		text = "the server can't be reached: the name or the port of --server can't be looked up, or has no address"
 	} else if s.Code() == codes.Unimplemented {
-		text += "; the server may be older than this program, " + Version() + ", or no Setpoint"
+		text += "; this program is " + Version()
+		if lacks := (lacking{}); errors.As(err, &lacks) && len(lacks.versions) > 0 {
+			text += ", the server " + strings.Join(lacks.versions, " and ")
+		} else {
+			text += "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint"
+		}
 	}
 	return text + " (" + s.Code().String() + ")"
 }

@@ -30,7 +30,11 @@ func TestErrorsAreToldInWords(t *testing.T) {
 		"no address":       {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
 		"of an older server": {
 			status.Error(codes.Unimplemented, "unknown service setpoint.v1.FleetService"),
-			"setpoint: unknown service setpoint.v1.FleetService; the server may be older than this program, " + cli.Version() + ", or no Setpoint (Unimplemented)", cli.ExitFailed,
+			"setpoint: unknown service setpoint.v1.FleetService; this program is " + cli.Version() + "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint (Unimplemented)", cli.ExitFailed,
+		},
+		"of one whose version is known": {
+			fmt.Errorf("a: %w", cli.Lacking(status.Error(codes.Unimplemented, "unknown service x"), []string{"v0.9.0", "v1.0.0"})),
+			"setpoint: a: unknown service x; this program is " + cli.Version() + ", the server v0.9.0 and v1.0.0 (Unimplemented)", cli.ExitFailed,
 		},
 		"hung": {
 			status.Error(codes.Unavailable, `connection error: desc = "error reading server preface: read tcp 127.0.0.1:1->127.0.0.1:2: use of closed network connection: there was no answer within 5s"`),

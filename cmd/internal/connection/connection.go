@@ -6,13 +6,17 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver/dns"
+	"google.golang.org/grpc/status"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
@@ -128,10 +132,30 @@ func (s *Settings) Dial(options ...setpoint.Option) (*setpoint.Client, error) {
 
 // Call dials, and passes the connection to do.
 func (s *Settings) Call(do func(grpc.ClientConnInterface) error) error {
+	return s.Use(func(client *setpoint.Client) error { return do(client.Conn()) })
+}
+
+// Use dials, and passes the client to do. Where the server lacks a method the error has its version, too.
+func (s *Settings) Use(do func(*setpoint.Client) error) error {
 	client, err := s.Dial()
 	if err != nil {
 		return err
 	}
 	defer func() { _ = client.Close() }()
-	return do(client.Conn())
+	if err = do(client); status.Code(err) == codes.Unimplemented {
+		return cli.Lacking(err, versions(client))
+	}
+	return err
+}
+
+// versions are those of a server's instances; nil: it does not tell this caller.
+func versions(client *setpoint.Client) (all []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	resp, _ := setpointv1.NewOperationsServiceClient(client.Conn()).ListInstances(ctx, &setpointv1.ListInstancesRequest{})
+	for _, instance := range resp.GetInstances() {
+		all = append(all, instance.GetVersion())
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }

@@ -1,6 +1,7 @@
 package connection
 
 import (
+	"context"
 	"errors"
 	"net"
 	"net/url"
@@ -10,9 +11,13 @@ import (
 	"time"
 
 	"golang.org/x/net/dns/dnsmessage"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/serviceconfig"
+	"google.golang.org/grpc/status"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 )
 
@@ -114,5 +119,47 @@ func TestAURLIsNoAddress(t *testing.T) {
 	_, err := (&Settings{Server: "a:9090,http://127.0.0.1:39090/"}).Dial()
 	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "drop http://, and give the gRPC address, host:port, such as 127.0.0.1:39090") {
 		t.Errorf("%v", err)
+	}
+}
+
+// operations is a service that has no fleets yet, and may tell its version.
+type operations struct {
+	setpointv1.UnimplementedOperationsServiceServer
+	versions []string
+}
+
+func (o operations) ListInstances(context.Context, *setpointv1.ListInstancesRequest) (*setpointv1.ListInstancesResponse, error) {
+	if o.versions == nil {
+		return nil, status.Error(codes.PermissionDenied, "operate")
+	}
+	all := &setpointv1.ListInstancesResponse{}
+	for _, version := range o.versions {
+		all.Instances = append(all.Instances, &setpointv1.Instance{Version: version})
+	}
+	return all, nil
+}
+
+// What a server lacks is told with its version, where it tells that.
+func TestAnOlderServerIsToldWithItsVersion(t *testing.T) {
+	t.Parallel()
+	for want, versions := range map[string][]string{
+		", the server v0.9.0 and v1.0.0 (":   {"v1.0.0", "v0.9.0", "v1.0.0"},
+		"its metric setpoint_build_info and": nil,
+	} {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		server := grpc.NewServer()
+		setpointv1.RegisterOperationsServiceServer(server, operations{versions: versions})
+		go func() { _ = server.Serve(listener) }()
+		t.Cleanup(server.Stop)
+		err = (&Settings{Server: listener.Addr().String()}).Call(func(conn grpc.ClientConnInterface) error {
+			_, err := setpointv1.NewFleetServiceClient(conn).GetFleet(t.Context(), &setpointv1.GetFleetRequest{})
+			return err
+		})
+		if got := cli.Failure(err); !strings.Contains(got, "unknown service setpoint.v1.FleetService; this program is "+cli.Version()) || !strings.Contains(got, want) {
+			t.Errorf("got %s, want %s", got, want)
+		}
 	}
 }

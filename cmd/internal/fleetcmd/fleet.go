@@ -3,7 +3,6 @@ package fleetcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -226,7 +225,7 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 	}
 	var all listing.List[*setpointv1.TargetSpec]
 	var states []state
-	if err := c.connected(func(conn grpc.ClientConnInterface) (err error) {
+	if err := c.server.Call(func(conn grpc.ClientConnInterface) (err error) {
 		if all, err = listing.Best(c.limit, nil, listing.Specs(cmd.Context(), setpointv1.NewTargetServiceClient(conn), req)); err != nil {
 			return err
 		}
@@ -269,14 +268,5 @@ func onLost(f *setpointv1.FleetSpec) string {
 
 // ask connects and passes the client of stored specs to do.
 func (c *command) ask(do func(setpointv1.TargetServiceClient) error) error {
-	return c.connected(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
-}
-
-// connected connects and passes the connection to do.
-func (c *command) connected(do func(grpc.ClientConnInterface) error) error {
-	err := c.server.Call(do)
-	if status.Code(err) == codes.Unimplemented {
-		return errors.New("the server knows no fleets: it is older than they are")
-	}
-	return err
+	return c.server.Call(func(conn grpc.ClientConnInterface) error { return do(setpointv1.NewTargetServiceClient(conn)) })
 }

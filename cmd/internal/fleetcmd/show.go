@@ -26,7 +26,7 @@ func (c *command) show(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	return c.connected(func(conn grpc.ClientConnInterface) error {
+	return c.server.Call(func(conn grpc.ClientConnInterface) error {
 		resp, err := setpointv1.NewFleetServiceClient(conn).GetFleet(cmd.Context(), &setpointv1.GetFleetRequest{Name: name})
 		if status.Code(err) == codes.NotFound {
 			return noFleet(name)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
@@ -117,14 +118,13 @@ func unmarshal(text []byte, msg proto.Message) error {
 }
 
 // recommendOnce calls the server, or decides locally without one.
-func recommendOnce(ctx context.Context, server *connection.Settings, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+func recommendOnce(ctx context.Context, server *connection.Settings, req *setpointv1.RecommendRequest) (resp *setpointv1.RecommendResponse, err error) {
 	if server.Server == "" {
 		return explaincmd.Decide(ctx, req)
 	}
-	client, err := server.Dial()
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = client.Close() }()
-	return client.Recommend(ctx, req)
+	err = server.Use(func(client *setpoint.Client) error {
+		resp, err = client.Recommend(ctx, req)
+		return err
+	})
+	return resp, err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -275,16 +276,15 @@ func (c *specsCommand) promote(cmd *cobra.Command, args []string) error {
 
 // poll prints a recommendation. If the count can't be computed that is a negative result.
 func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
-	client, err := c.server.Dial()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
 	req := &setpointv1.GetRecommendationRequest{Target: args[0]}
 	if c.current >= 0 {
 		req.CurrentReplicas = &c.current
 	}
-	resp, err := setpointv1.NewRecommendationServiceClient(client.Conn()).GetRecommendation(cmd.Context(), req)
+	var resp *setpointv1.GetRecommendationResponse
+	err := c.server.Call(func(conn grpc.ClientConnInterface) (err error) {
+		resp, err = setpointv1.NewRecommendationServiceClient(conn).GetRecommendation(cmd.Context(), req)
+		return err
+	})
 	if status.Code(err) == codes.FailedPrecondition {
 		return errors.New(status.Convert(err).Message())
 	}

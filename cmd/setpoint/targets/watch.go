@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
@@ -77,11 +78,11 @@ func (c *watchCommand) run(cmd *cobra.Command, args []string) error {
 	if err := checkRequest(req); err != nil {
 		return err
 	}
-	client, err := c.server.Dial()
-	if err != nil {
-		return err
-	}
-	defer func() { _ = client.Close() }()
+	return c.server.Use(func(client *setpoint.Client) error { return c.follow(cmd, client, req) })
+}
+
+// follow shows decisions until it is interrupted.
+func (c *watchCommand) follow(cmd *cobra.Command, client *setpoint.Client, req *setpointv1.WatchDecisionsRequest) error {
 	out, stderr := cmd.OutOrStdout(), cmd.ErrOrStderr()
 	if _, one := target.Parse(req.GetParent()); one {
 		_, err := setpointv1.NewTargetServiceClient(client.Conn()).ListDecisions(cmd.Context(), &setpointv1.ListDecisionsRequest{Parent: req.GetParent(), PageSize: 1})
