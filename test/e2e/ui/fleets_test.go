@@ -86,7 +86,7 @@ func TestAFleetOnThePage(t *testing.T) {
 	s := site(t)
 	s.storeFleet(t)
 	p := s.blank(t)
-	p.expects("status of 404") // of the target's record, which a fleet has not
+	p.expects("status of 404 .*/v1/" + theFleet + "$") // of the target's record, which a fleet has not, nor its members: of those the page knows it
 	p.size(1280, 900)
 	p.goTo("/ui/" + theFleet)
 	p.wait("at the fleet's view", `location.pathname === "/ui/`+theFleet+`/fleet"`)
@@ -156,6 +156,10 @@ func TestFleetsAreListed(t *testing.T) {
 	p.goTo("/ui/?sort=name")
 	p.wait("a row of the fleet", `[...document.querySelectorAll(".row")].some(r => r.querySelector(".tag")?.innerText === "fleet" && r.innerText.includes("2 to 30"))`)
 	p.accessible()
+	p.click(`.row a[title="` + memberOf("west") + `"]`)
+	p.waitText("its fleet decides for it")
+	p.wait("the way to its fleet", `document.querySelector('a[href="/ui/`+theFleet+`/fleet"]')`)
+	p.goTo("/ui/?sort=name")
 	stopEast()
 	p.wait("a silent member", `[...document.querySelectorAll(".row")].find(r => r.innerText.includes("east"))?.innerText.includes("Not asked") && [...document.querySelectorAll(".row")].find(r => r.querySelector(".tag"))?.innerText.includes("Not asked") === false`)
 	// Of who is no member any more nothing is known.

@@ -106,6 +106,15 @@ func TestThePolicyOfContentHolds(t *testing.T) {
 	}
 }
 
+// The name of a metric does not turn round the text beside it: it is rendered without what is not seen.
+func TestNoNameChangesHowOtherTextIsShown(t *testing.T) {
+	s := site(t)
+	if _, err := s.Recommendations().Recommend(t.Context(), request("web", "queue\u202eetisoppo", 30)); err != nil {
+		t.Fatal(err)
+	}
+	s.open(t, "/ui/").waitText("queue\ufffdetisoppo")
+}
+
 // A page of another site makes the browser send a GET, as an image, as a script, and as a link that
 // is followed. None of them decides.
 func TestAnotherSiteMakesTheServiceDecideNothing(t *testing.T) {

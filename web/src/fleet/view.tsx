@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useMemo } from "preact/hooks";
 import type { FleetJson as Fleet, HorizontalPodAutoscalerStatusJson as Status } from "@setpoint-dev/client/json";
-import { serviceNow } from "../api/client";
+import { get, serviceNow } from "../api/client";
 import { LiveMark } from "../components/live";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
@@ -22,13 +22,14 @@ import { DecisionList } from "../target/decisions";
 import { comparison, Legend, select, spanOf, Spans, usual } from "../target/spans";
 import { useLive } from "../target/store";
 import { StoryCard } from "../target/story";
+import { targets } from "../targets/store";
 
 const none: never[] = [];
 const noDecision = () => undefined;
 
 export function FleetView(props: { name: string }) {
   const { name } = props;
-  const [{ value: fleet, read, decisions, link, error }, reload] = useLive<Fleet>(name, `/v1/${name}/fleet`, noDecision);
+  const [{ value: fleet, read, decisions, link, error }, reload] = useLive(name, (signal) => get<Fleet>(`/v1/${name}/fleet`, signal).then((f) => (targets.knows(name, f), f)), noDecision);
   const place = usePlace();
   useNow(5000);
   const now = serviceNow();

@@ -113,15 +113,16 @@ test("fleets and members are asked for what they have: no record", async () => {
 async function page(answers: Record<string, object>, seconds: number, ...clusters: string[]) {
   globalThis.location ??= { origin: "http://setpoint.test" } as Location;
   const before = globalThis.fetch;
-  const refused: string[] = [];
+  const [refused, requests]: string[][] = [[], []];
   globalThis.fetch = async (input: RequestInfo | URL) => {
     const path = new URL(String(input)).pathname;
+    requests.push(path);
     if (!(path in answers)) refused.push(path);
     return path in answers ? Response.json(answers[path]) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
   };
   try {
     const store = new TargetsStore() as unknown as {
-      take(batch: object[]): void; find(name: string): Row | undefined; readRecord(row: Row, signal: AbortSignal): Promise<void>; load(signal: AbortSignal): Promise<void>;
+      take(batch: object[]): void; find(name: string): Row | undefined; readRecord(row: Row, signal: AbortSignal): Promise<void>; load(signal: AbortSignal): Promise<void>; pass(): void;
       abort: AbortController; snapshot: { rows: Row[] }; unsure: Set<Row>; reading: number; started: number; tell(): void;
     };
     store.abort = new AbortController();
@@ -131,7 +132,7 @@ async function page(answers: Record<string, object>, seconds: number, ...cluster
     await store.load(store.abort.signal);
     for (const wait = performance.now() + 5000; (store.unsure.size > 0 || store.reading > 0) && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 1));
     await new Promise((r) => setTimeout(r, 300)); // listeners are told so often
-    return Object.assign(store, { refused });
+    return Object.assign(store, { refused, requests });
   } finally {
     globalThis.fetch = before;
   }
@@ -218,11 +219,55 @@ test("the counts of a fleet and its members are the fleet's: the log has changes
 test("a member's reason is that of its last decision, in whatever order the log is read", async () => {
   const fleet = { decisionTime: ago(1), desiredReplicas: 7, maxReplicas: 9, spec: { staleAfter: "60s" }, members: [{ target: of("eu"), share: 7, specReplicas: 7, lastCallTime: ago(1) }] } satisfies Fleet;
   const store = await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {}, [`/v1/${of("all")}/fleet`]: fleet }, 600, "all", "eu");
-  const told = (s: number, n: number) => ({ target: of("eu"), decision: { time: ago(s), currentReplicas: n, desiredReplicas: n, states: [], reason: `share of fleet: ${n}` } });
+  const told = (s: number, n: number) => ({ target: of("eu"), decision: { time: ago(s), currentReplicas: n, desiredReplicas: n, states: [], reason: `the reason of ${n}` } });
   store.take([told(500, 4), told(100, 7)]);
   store.take([told(300, 5)]);
   const row = store.find(of("eu"))!;
-  assert.deepEqual([row.why, row.current, row.desired], ["share of fleet: 7", 7, 7]);
+  assert.deepEqual([row.why, row.current, row.desired], ["the reason of 7", 7, 7]);
+});
+
+test("a member's reading and share are its fleet's present ones, not those of an old decision; where no fleet tells they are left out", async () => {
+  const queue = (n: string) => [{ type: "External", external: { metric: { name: "queue" }, current: { averageValue: n } } }];
+  const told = (s: number, n: number) => ({ target: of("eu"), decision: { time: ago(s), currentReplicas: 3, desiredReplicas: n, states: [], reason: `share of fleet: ${n} of 12`, currentMetrics: queue("90") } });
+  const fleet: Fleet = {
+    decisionTime: ago(1), desiredReplicas: 9, shareTotal: 8, unplacedReplicas: 1, maxReplicas: 9, spec: { staleAfter: "60s" }, status: { currentMetrics: queue("10") },
+    members: ["eu", "us"].map((c) => ({ target: of(c), share: 4, specReplicas: 4, lastCallTime: ago(2) })),
+  };
+  const says = (store: { find(name: string): Row | undefined }) => ["metric", "why"].map((k) => store.find(of("eu"))![k as "metric" | "why"]);
+  const stored = { targetSpecs: [{ name: of("all"), fleet: { members: [{ target: of("eu") }, { target: of("us") }] } }] };
+  const store = await page({ [targetsPath]: {}, [specsPath]: stored, [`/v1/${of("all")}/fleet`]: fleet }, 3600, "all", "eu", "us");
+  assert.deepEqual(store.requests.filter((p) => p === `/v1/${of("all")}/fleet`).length, 1, "one answer is for all its members");
+  store.take([told(3600, 6)]);
+  assert.deepEqual(says(store), ["10 per replica", "share of fleet: 4 of 8; 1 find no place"]);
+  store.take([told(0, 5)]);
+  assert.deepEqual(says(store), ["90 per replica", "share of fleet: 5 of 12"], "what is decided now is newer");
+  const alone = await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {} }, 3600, "eu");
+  alone.take([told(3600, 6)]);
+  assert.deepEqual(says(alone), ["", "a share of its fleet"]);
+});
+
+test("of many fleets some are asked each time, and none twice", async () => {
+  const names = Array.from({ length: 30 }, (_, i) => `all-${i}`);
+  const answers = Object.fromEntries(names.map((c) => [`/v1/${of(c)}/fleet`, { decisionTime: ago(1), maxReplicas: 9, spec: { staleAfter: "60s" } }]));
+  const store = await page({ [targetsPath]: {}, [specsPath]: { targetSpecs: names.map((c) => ({ name: of(c), fleet: {} })) }, ...answers }, 1, ...names);
+  const before = globalThis.fetch;
+  const asked: string[] = [];
+  globalThis.fetch = async (input: RequestInfo | URL) => {
+    asked.push(new URL(String(input)).pathname);
+    return Response.json(answers[asked.at(-1)!] ?? {});
+  };
+  try {
+    for (const most of [20, 30]) {
+      if (most === 20) for (const c of names) store.unsure.add(Object.assign(store.find(of(c))!, { unrecorded: true, fleet: true, read: 1, updated: Date.now() / 1000 }));
+      store.pass();
+      for (const wait = performance.now() + 5000; (asked.length < most || store.reading > 0) && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 1));
+      assert.equal(asked.length, most);
+    }
+    assert.equal(new Set(asked).size, 30);
+  } finally {
+    store.abort.abort();
+    globalThis.fetch = before;
+  }
 });
 
 test("what can't be read is told with the list, until it can be", async () => {

@@ -35,6 +35,12 @@ export function fleetPace(f: Fleet): { asked: number; patience: number } {
   return { asked: Math.max(...times), patience: seconds(f.spec?.staleAfter) ?? Infinity };
 }
 
+/** A share in the service's words. */
+export const shareText = (share: number, f: Fleet): string => `share of fleet: ${share} of ${f.shareTotal ?? 0}${f.unplacedReplicas ? `; ${f.unplacedReplicas} find no place` : ""}`;
+
+/** A reason with the words for a share as it is now; "": that is not known. */
+export const withShare = (reason: string, now: string): string => reason.replace(/share of fleet: \d+( of \d+(; \d+ find no place)?)?/, now || "a share of its fleet");
+
 const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "No member calls any more: Setpoint does not scale it now. See whether their agents run, or give way to other autoscalers." };
 
 /** What was the matter with a fleet when it was read, ms of the service's clock, most urgent first; empty: nothing was. */

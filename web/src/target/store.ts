@@ -5,6 +5,7 @@ import { asError, SetpointError, type DecisionJson as Decision, type ListDecisio
 import { get, serviceNow } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
+import { targets } from "../targets/store";
 
 export interface Live<T> {
   value: T | undefined;
@@ -19,10 +20,13 @@ export interface Live<T> {
 /** For how long a request is waited for before the page says so, ms. */
 const silent = 12_000;
 
-export const useTarget = (name: string): [Live<Target>, () => void] => useLive(name, `/v1/${name}`, (t: Target) => t.lastDecision);
+export const useTarget = (name: string): [Live<Target>, () => void] => useLive(name, async (signal) => {
+  if (await targets.isMember(name, signal)) throw new SetpointError("NOT_FOUND", "A member of a fleet has no record.");
+  return get<Target>(`/v1/${name}`, signal);
+}, (t) => t.lastDecision);
 
-/** What a path has, read again after each burst of the decisions of that name, and periodically; last: its last decision. */
-export function useLive<T>(name: string, path: string, last: (value: T) => Decision | undefined): [Live<T>, () => void] {
+/** What is asked for, read again after each burst of the decisions of that name, and periodically; last: its last decision. */
+export function useLive<T>(name: string, ask: (signal: AbortSignal) => Promise<T>, last: (value: T) => Decision | undefined): [Live<T>, () => void] {
   const empty: Live<T> = { value: undefined, read: 0, decisions: [], link: "connecting", error: undefined };
   const [state, set] = useState(empty);
   const reload = useRef(() => {});
@@ -40,7 +44,7 @@ export function useLive<T>(name: string, path: string, last: (value: T) => Decis
     let asking = 0; // since when no answer has come, 0: all have
     const read = () => {
       asking ||= Date.now();
-      return get<T>(path, signal).finally(() => (asking = 0)).then(take, fail);
+      return ask(signal).finally(() => (asking = 0)).then(take, fail);
     };
     // The log is best effort, and the last decision is in the record before it is in the log.
     const take = (value: T) => {

@@ -27,6 +27,7 @@ import { DecisionList } from "./decisions";
 import { NextCard } from "./next";
 import { comparison, Legend, select, spanOf, Spans, usual } from "./spans";
 import { SpecCard } from "./spec";
+import { targets } from "../targets/store";
 import { useTarget } from "./store";
 import { StoryCard } from "./story";
 
@@ -60,7 +61,7 @@ export function TargetView(props: { name: string }) {
     const ahead = outlook?.changes?.length ? millis(outlook.changes.at(-1)!.time) / 1000 - s + 20 : 0;
     return { ...spanOf(spanId, s, first, ahead), known: s - first };
   }, [spanId, decisions, now, outlook, scheduled]);
-  const limits = useBounds(name, decisions);
+  const limits = useBounds(name, target ? decisions : none); // without a record there is no recording
 
   if (error && !target) {
     if (error.code === "NOT_FOUND") return <Unknown name={name} decisions={decisions} now={now} chosen={chosen} choose={choose} />;
@@ -250,17 +251,18 @@ function Lack(props: { decision: Decision | undefined; proposal: number | undefi
 /** A name without a record: a fleet, whose view is another one; a member of a fleet, which has decisions only; or nothing. */
 function Unknown(props: { name: string; decisions: readonly Decision[]; now: number; chosen: Decision | undefined; choose: (d: Decision) => void }) {
   const { name, decisions, now, chosen, choose } = props;
-  const [asked, setAsked] = useState(false);
+  const [of, setOf] = useState<string>();
   useEffect(() => {
     const abort = new AbortController();
-    setAsked(false);
-    get<Fleet>(`/v1/${name}/fleet`, abort.signal).then(
-      () => navigate(fleetPath(name) + location.search, "replace"),
-      () => !abort.signal.aborted && setAsked(true),
-    );
+    setOf(undefined);
+    void targets.fleet(name).then((known) => known ?? get<Fleet>(`/v1/${name}/fleet`, abort.signal).then(() => name, () => "")).then((fleet) => {
+      if (abort.signal.aborted) return;
+      if (fleet === name) navigate(fleetPath(name) + location.search, "replace");
+      else setOf(fleet);
+    });
     return () => abort.abort();
   }, [name]);
-  if (!asked) return <div class="loading" role="status" aria-label="Loading" />;
+  if (of === undefined) return <div class="loading" role="status" aria-label="Loading" />;
   if (decisions.length === 0) {
     return (
       <div class="empty">
@@ -274,7 +276,7 @@ function Unknown(props: { name: string; decisions: readonly Decision[]; now: num
   return (
     <div class="page target">
       <h1>{parseName(name).target}</h1>
-      <p>The service has no history of this target, only decisions. A member of a fleet has none of its own: its fleet decides for it.</p>
+      <p>The service has no history of this target, only decisions. A member of a fleet has none of its own: {of ? <a href={fleetPath(of)}>its fleet</a> : "its fleet"} decides for it.</p>
       <div class="columns">
         <div class="main-column"><DecisionList target={name} decisions={decisions} chosen={chosen} choose={choose} now={now} /></div>
         <aside class="side-column">

@@ -1,7 +1,7 @@
 // All targets that the user may see, live. Rows are small, because there may be many; listeners
 // are called at most a few times per second, however many decisions arrive.
 
-import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
+import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type MetricStatusJson as MetricStatus, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
 import { get, serviceNow } from "../api/client";
 import { storedFleets } from "../api/fleets";
 import { watch, type Link } from "../api/watch";
@@ -9,7 +9,7 @@ import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { parseName, shadowSuffix } from "../lib/names";
 import { reached } from "../lib/decisions";
-import { fleetPace } from "../lib/fleet";
+import { fleetPace, shareText, withShare } from "../lib/fleet";
 import { Spark } from "../lib/spark";
 import { Changed, Flapping, NotAsked, Overridden, Unknown, Unreadable, ended, overriddenUntil, paceOf, stateBits, states, why } from "../lib/state";
 
@@ -25,6 +25,8 @@ export interface Row {
   shadows: string;
   /** Whether it is a fleet, whose replicas are those of its members. */
   fleet: boolean;
+  /** What its fleet told since its last decision: how its share is put in words, and what was read. */
+  told: { share: string; metrics: readonly MetricStatus[] } | undefined;
   /** It is there, but the service has no record of it: it is a fleet, or a member of one. */
   unrecorded: boolean;
   /** The count, and what was decided; undefined: not known. */
@@ -122,6 +124,9 @@ export class TargetsStore {
   private reloads = 0;
   private wanted: Row[] = [];
   private reading = 0;
+  /** The answers of fleets that are waited for, by name, and how many fleets were asked since time passed. */
+  private answers = new Map<string, Promise<boolean>>();
+  private asked = 0;
   /** Targets of which something is not known that only their records tell. */
   private unsure = new Set<Row>();
   /** Those of which nothing was read yet, mostSingle at once: the list may not have them, so they wait for no list. */
@@ -276,7 +281,7 @@ export class TargetsStore {
     }
     while (this.reading < 3) {
       const past = this.wanted.shift();
-      const record = past ? undefined : [...this.fresh][0] ?? [...this.unsure].find((r) => r.unrecorded || listed.length <= mostSingle);
+      const record = past ? undefined : [...this.fresh][0] ?? [...this.unsure].find((r) => (r.unrecorded ? this.asked < mostSingle : listed.length <= mostSingle));
       if (!past && !record) return;
       if (record) this.settle(record);
       this.reading++;
@@ -329,6 +334,25 @@ export class TargetsStore {
     return this.fleets.all;
   }
 
+  /** Notes the members of a fleet. */
+  knows(of: string, f: Fleet): void {
+    for (const m of f.members ?? []) if (m.target) this.fleetOf.set(m.target, of);
+  }
+
+  /** The fleet that a name without a record is, or is a member of, as it is known or as the stored fleets say. */
+  async fleet(name: string): Promise<string | undefined> {
+    if (!this.fleetOf.has(name)) await this.knowFleets(new AbortController().signal);
+    return this.fleetOf.get(name);
+  }
+
+  /** Whether a name is a member of the fleet that is known of it, and so has no record to ask for. */
+  async isMember(name: string, signal: AbortSignal): Promise<boolean> {
+    const of = this.fleetOf.get(name);
+    if (!of || of === name) return false;
+    const f = await get<Fleet>(`/v1/${of}/fleet`, signal).catch(() => undefined);
+    return f?.members?.some((m) => m.target === name) ?? false;
+  }
+
   private async readRecord(row: Row, signal: AbortSignal): Promise<void> {
     // What the list has not may be a fleet, or a member of one.
     const told = row.read === 0 && (await this.knowFleets(signal)) && row.updated < this.fleets!.at;
@@ -336,6 +360,7 @@ export class TargetsStore {
     const fleet = of && this.row(of);
     if (fleet && (await this.readFleet(fleet, signal)) && (row === fleet || this.fleetOf.get(row.name) === fleet.name)) return;
     this.fleetOf.delete(row.name);
+    row.told = undefined;
     try {
       const t = await get<Target>(`/v1/${row.name}`, signal);
       if (!t.specInUse) [row.spec, row.goals] = ["", []];
@@ -349,8 +374,18 @@ export class TargetsStore {
     }
   }
 
-  /** What has decisions but no record may be a fleet: whether it is, or that is not known. Its members are known with it. */
-  private async readFleet(row: Row, signal: AbortSignal): Promise<boolean> {
+  /** What has decisions but no record may be a fleet: whether it is, or that is not known. Its members are known with it, so one answer is for all. */
+  private readFleet(row: Row, signal: AbortSignal): Promise<boolean> {
+    let answer = this.answers.get(row.name);
+    if (!answer) {
+      this.asked++;
+      answer = this.askFleet(row, signal).finally(() => this.answers.delete(row.name));
+      this.answers.set(row.name, answer);
+    }
+    return answer;
+  }
+
+  private async askFleet(row: Row, signal: AbortSignal): Promise<boolean> {
     let f: Fleet;
     try {
       f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
@@ -364,12 +399,15 @@ export class TargetsStore {
       this.drop(row); // the decisions are of a target that was deleted
       return true;
     }
+    const metrics = f.status?.currentMetrics ?? [];
     const known = (r: Row, asked: number, patience: number, at: number, from: number | undefined, to: number | undefined) => {
       [r.unrecorded, r.read, r.patience] = [true, serviceNow() / 1000, patience];
+      r.told = { share: to === undefined ? "" : shareText(to, f), metrics };
       r.updated = Math.max(r.updated, asked || 0);
       // The log has the change of a count, not that it was made; a change since is newer than this answer.
       if (to !== undefined && at >= r.turnsAt) [r.current, r.desired] = [from ?? to, to];
       this.settle(r);
+      this.retell(r);
       this.age(r);
       if (r.bits & NotAsked) r.why = why(NotAsked, {}).short;
       r.version++;
@@ -384,10 +422,9 @@ export class TargetsStore {
       const former = this.byName.get(name);
       if (former) this.unsure.add(former);
     }
+    this.knows(row.name, f);
     for (const m of f.members ?? []) {
-      if (!m.target) continue;
-      this.fleetOf.set(m.target, row.name);
-      const member = this.byName.get(m.target);
+      const member = this.byName.get(m.target ?? "");
       const called = millis(m.lastCallTime) / 1000;
       if (member) known(member, called, patience, called, m.specReplicas, m.share);
     }
@@ -457,7 +494,7 @@ export class TargetsStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, unrecorded: false,
+        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, told: undefined, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
         changed: 0, updated: 0, described: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
@@ -477,7 +514,7 @@ export class TargetsStore {
     const row = this.row(name);
     const d = t.lastDecision;
     const { asked, patience, flapsUntil } = paceOf(t);
-    [row.unrecorded, row.fleet] = [false, false];
+    [row.unrecorded, row.fleet, row.told] = [false, false, undefined];
     this.fleetOf.delete(name);
     row.kind = t.scaleTargetRef?.kind ?? "";
     row.changed = Math.max(row.changed, millis(t.status?.lastScaleTime) / 1000 || 0);
@@ -505,13 +542,30 @@ export class TargetsStore {
   }
 
   private describe(row: Row, d: Decision): void {
-    const metrics = d.currentMetrics ?? [];
     row.bits = (row.bits & Changed) | stateBits(d);
     row.overriddenUntil = overriddenUntil(d);
     // What was decided stands in the decision, whatever became of it; the status has it only since a first success.
     row.desired = d.time === undefined ? row.current : d.desiredReplicas ?? 0;
     if (row.bits & Unreadable) row.current = row.desired = undefined;
     this.basis(row, d);
+    this.measure(row, d.currentMetrics ?? []);
+    if (row.spec && d.specHash && d.specHash !== row.spec) this.unsure.add(row);
+    this.age(row);
+    const { short, long } = why(row.bits, d);
+    row.why = row.overriddenUntil > 0 && row.bits & Unknown && !(row.bits & (NotAsked | Overridden)) ? ended : short;
+    row.whyLong = long;
+    this.retell(row);
+  }
+
+  /** What a fleet told is newer than the last decision of a member, whose log has changes only. */
+  private retell(row: Row): void {
+    if (!row.told) return;
+    this.measure(row, row.told.metrics);
+    [row.why, row.whyLong] = [withShare(row.why, row.told.share), withShare(row.whyLong, row.told.share)];
+  }
+
+  /** Takes readings. */
+  private measure(row: Row, metrics: readonly MetricStatus[]): void {
     const readings = metrics.map(reading);
     row.readingAt = Math.max(0, readings.findIndex((r) => r.kind !== "none"));
     const first = readings[row.readingAt]?.kind === "none" ? undefined : readings[row.readingAt];
@@ -520,11 +574,6 @@ export class TargetsStore {
     row.metricName = first ? `${first.name}${others > 0 ? `, +${others}` : ""}` : "";
     row.metricNumber = first ? first.number : NaN;
     row.goal = row.goals[row.readingAt] ?? "";
-    if (row.spec && d.specHash && d.specHash !== row.spec) this.unsure.add(row);
-    this.age(row);
-    const { short, long } = why(row.bits, d);
-    row.why = row.overriddenUntil > 0 && row.bits & Unknown && !(row.bits & (NotAsked | Overridden)) ? ended : short;
-    row.whyLong = long;
   }
 
   /** Takes the numbers that limited a decision, as far as the log has them. */
@@ -545,7 +594,11 @@ export class TargetsStore {
       row.why = ended;
     }
     // A member's log leaves repeated decisions out, too: without its fleet nobody knows.
-    if (row.unrecorded && row.patience === Infinity && now > row.updated + memberPatience) row.bits |= Unknown;
+    if (row.unrecorded && row.patience === Infinity && now > row.updated + memberPatience) {
+      row.bits |= Unknown;
+      row.told = { share: "", metrics: [] };
+      this.retell(row);
+    }
     // The log leaves repeated decisions out: only the record knows that nobody asked.
     const until = row.updated + row.patience;
     const over = row.read > until;
@@ -582,7 +635,7 @@ export class TargetsStore {
       // A fleet tells the counts of its members and when they called, and their decisions tell the rest.
       const { current, desired } = row;
       const newest = time >= row.updated;
-      if (newest) [row.updated, row.current] = [time, from];
+      if (newest) [row.updated, row.current, row.told] = [time, from, undefined];
       if (time >= row.described) {
         row.described = time;
         this.describe(row, d);
@@ -595,6 +648,7 @@ export class TargetsStore {
   }
 
   private pass(): void {
+    this.asked = 0;
     const since = serviceNow() / 1000 - hour;
     for (const row of this.rows) {
       row.spark.cut(since);
