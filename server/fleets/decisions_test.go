@@ -51,6 +51,14 @@ func TestDecisionsOfFleetsAreListed(t *testing.T) {
 		if got, err := list(north, 10); status.Code(err) != codes.NotFound {
 			t.Errorf("no member: %v, %v", got, err)
 		}
+		// A fleet that is deleted leaves none to the next one of its name.
+		if _, err := s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: fleetName}); err != nil {
+			t.Fatal(err)
+		}
+		s.set(t, queueFleet(2, 100, west, east))
+		if got, err := list(fleetName, 10); err != nil || len(got) != 0 {
+			t.Errorf("after it was deleted: %v, %v", got, err)
+		}
 	})
 }
 

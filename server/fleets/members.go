@@ -10,6 +10,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -265,8 +267,17 @@ func (f *Fleets) Stored(ctx context.Context, of store.Key, version store.Version
 	return err
 }
 
-// Delete deletes the record of a fleet whose spec was deleted, and releases its members.
+// Delete deletes the record of a fleet whose spec was deleted, with its decisions, and releases its members.
 func (f *Fleets) Delete(ctx context.Context, of store.Key, names []string) error {
+	record, err := f.records.Load(ctx, of)
+	if err != nil && !errors.Is(err, store.ErrUnreadable) {
+		return err
+	}
+	if err != nil || record.Exists() { // the decisions before the record, so that what fails halfway is done when it is repeated
+		if err := f.targets.Delete(ctx, &setpointv1.DeleteTargetRequest{Name: of.String()}); err != nil && status.Code(err) != codes.NotFound {
+			return err
+		}
+	}
 	existed, err := f.records.Delete(ctx, of)
 	if err != nil {
 		return err

@@ -78,7 +78,7 @@ type TargetServiceClient interface {
 	// stored spec, and each spec goes on with its own history. The same call again takes it back. It acts on
 	// callers that use the stored spec; to those that send their own it answers FAILED_PRECONDITION.
 	PromoteShadow(ctx context.Context, in *PromoteShadowRequest, opts ...grpc.CallOption) (*PromoteShadowResponse, error)
-	// Deletes the stored spec of a target and its observations.
+	// Deletes the stored spec of a target and its observations; of a fleet also its decisions.
 	DeleteTargetSpec(ctx context.Context, in *DeleteTargetSpecRequest, opts ...grpc.CallOption) (*DeleteTargetSpecResponse, error)
 }
 
@@ -255,7 +255,7 @@ type TargetServiceServer interface {
 	// stored spec, and each spec goes on with its own history. The same call again takes it back. It acts on
 	// callers that use the stored spec; to those that send their own it answers FAILED_PRECONDITION.
 	PromoteShadow(context.Context, *PromoteShadowRequest) (*PromoteShadowResponse, error)
-	// Deletes the stored spec of a target and its observations.
+	// Deletes the stored spec of a target and its observations; of a fleet also its decisions.
 	DeleteTargetSpec(context.Context, *DeleteTargetSpecRequest) (*DeleteTargetSpecResponse, error)
 	mustEmbedUnimplementedTargetServiceServer()
 }
