@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -168,6 +169,10 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if j.Err = t.clock.problem(); j.Err != nil {
 		return nil
 	}
+	var tidy []byte
+	if j.DryRun { // before the decision changes what is known: a dry run records none of that
+		tidy = j.tidied(known)
+	}
 	if j.fromTheFuture(&known.History) {
 		if err := t.clock.judges(t.life, j.Now); err != nil {
 			if j.Err = t.clock.problem(); j.Err == nil {
@@ -215,13 +220,13 @@ func (j *Job) decide(stored store.Record, room []byte) []byte {
 	if j.DryRun {
 		j.Decision.ID = recommender.ID{}
 		j.Decided = true
-		return j.tidied(known)
+		return tidy
 	}
 	if j.beside = beside; beside != nil {
 		next.Shadows = j.besides(beside, known)
 	}
 	if t.Metrics.Targets != nil {
-		j.Interval, j.Turns = next.Interval, next.TurnTimes()
+		j.Interval, j.Turns = next.Interval, slices.Clone(next.TurnTimes()) // the record's are the room's
 		if j.Shadows = nil; beside != nil {
 			j.Shadows = beside.Shown
 		}

@@ -156,6 +156,27 @@ func TestDryRunRecordsNothing(t *testing.T) {
 		recorded := s.Recommend(t, servertest.WebRequest(t))
 		servertest.SameMessage(t, servertest.WithoutID(tried), servertest.WithoutID(recorded))
 	})
+	// A dry run may remove expired answers from the record, and nothing else.
+	t.Run("of a target whose window it begins anew and whose answers have expired", func(t *testing.T) {
+		t.Parallel()
+		s := servertest.Start(t)
+		ask := func(length int32, changes ...func(*setpointv1.RecommendRequest)) int32 {
+			req := servertest.With(servertest.Queue(servertest.Web, 20, length), changes...)
+			req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(300))
+			return s.Recommend(t, req).GetDesiredReplicas()
+		}
+		for _, id := range []string{"a", "b"} {
+			s.Clock.Advance(time.Second)
+			ask(500, servertest.WithID(id))
+		}
+		s.Clock.Advance(301 * time.Second)
+		if got := ask(100, servertest.DryRun, func(r *setpointv1.RecommendRequest) { r.RestartAfterPause = true }); got != 20 {
+			t.Errorf("the dry run: %d, want 20", got)
+		}
+		if got := ask(100); got != 10 {
+			t.Errorf("after the dry run: %d, want 10, as without it", got)
+		}
+	})
 }
 
 // A caller that takes over, or was away for longer than the window, may have it begin anew with the current replicas, as

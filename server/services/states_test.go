@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -137,5 +138,25 @@ func TestTheLastDecisionHasTheCountThatIsWanted(t *testing.T) {
 	}
 	if got := fmt.Sprint(target.GetLastDecision().GetStates(), target.GetLastDecision().GetBasis()); got != "[METRICS_FAILING] <nil>" {
 		t.Errorf("its states and basis are %s", got)
+	}
+}
+
+// The decisions of a batch share memory, and none shows the turns of another one's target.
+func TestEachTargetOfABatchShowsItsOwnTurns(t *testing.T) {
+	t.Parallel()
+	s, registry := servertest.Measured(t, func(su *servertest.Setup) { su.Options.TargetMetrics = 10 })
+	const prefix = "clusters/a/namespaces/n/targets/"
+	now := s.Clock.Now()
+	for name, ago := range map[string]time.Duration{"lately": time.Minute, "long": 2 * time.Hour} {
+		s.Recommend(t, servertest.Queue(prefix+name, 3, 30))
+		rewrite(t, s, prefix+name, func(r *record.Record) { r.Turns = []int64{now.Add(-ago).UnixMilli()} })
+	}
+	s.Clock.Advance(servertest.Period)
+	s.Batch(t, servertest.Queue(prefix+"lately", 3, 30), servertest.Queue(prefix+"long", 3, 30))
+	metrics := servertest.Read(t, registry)
+	for name, want := range map[string]float64{"lately": 1, "long": 0} {
+		if got := metrics["target_turns{cluster=a,namespace=n,target="+name+"}"]; got != want {
+			t.Errorf("%s: %v turns within the hour, want %v", name, got, want)
+		}
 	}
 }
