@@ -37,8 +37,7 @@ type Options struct {
 	// HoldDown serves calls while the store is unreachable, from the last history that this
 	// instance knows: the count may rise, but not fall. Otherwise such calls are UNAVAILABLE.
 	HoldDown bool
-	// HistoryTTL is how long the store keeps the record of an idle target, and HistoryTTL more than
-	// that the text of its spec; 0: for ever.
+	// HistoryTTL is how long the store keeps the record of an idle target; 0: for ever.
 	HistoryTTL time.Duration
 	// CacheBytes limits the cache of records, some 450 bytes per target, which saves loads. 0:
 	// no cache, which suits a store in this process.

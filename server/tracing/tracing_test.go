@@ -254,8 +254,8 @@ func TestRequestsOfABatchHaveSpans(t *testing.T) {
 	if n := len(spansNamed(spans, "store load_batch")); n != 2 {
 		t.Errorf("%d reads of batches, want the records, and for new targets whether they are fleets", n)
 	}
-	if n := len(spansNamed(spans, "store swap_batch")); n != 2 {
-		t.Errorf("%d swaps of batches, want the specs in use of new targets, and their records", n)
+	if n := len(spansNamed(spans, "store swap_batch")); n != 1 {
+		t.Errorf("%d swaps of batches, want that of the records", n)
 	}
 }
 
