@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
 )
 
 // JSON is a message as JSON.
@@ -132,27 +133,11 @@ func WebRequest(tb testing.TB, changes ...func(*setpointv1.RecommendRequest)) *s
 // Queue returns a request for a target that scales on the length of a queue, ten
 // entries per replica: the smallest request that decides. Nothing limits its changes.
 func Queue(target string, replicas, length int32) *setpointv1.RecommendRequest {
-	return &setpointv1.RecommendRequest{
-		Target: target,
-		Spec: &setpointv1.HorizontalPodAutoscalerSpec{
-			MinReplicas: new(int32(1)), MaxReplicas: 1000,
-			Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{
-				Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"},
-				Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("10")},
-			}}},
-			Behavior: &setpointv1.HorizontalPodAutoscalerBehavior{
-				ScaleUp: &setpointv1.HPAScalingRules{Policies: []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1000, PeriodSeconds: 15}}},
-				ScaleDown: &setpointv1.HPAScalingRules{
-					StabilizationWindowSeconds: new(int32(0)),
-					Policies:                   []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1000, PeriodSeconds: 15}},
-				},
-			},
-		},
-		Scale: &setpointv1.Scale{SpecReplicas: replicas},
-		ExternalMetrics: []*setpointv1.ExternalMetric{{
-			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: fmt.Sprint(length),
-		}},
+	req := answertest.Queue(target, replicas, length)
+	req.Spec.Behavior.ScaleDown = &setpointv1.HPAScalingRules{
+		StabilizationWindowSeconds: new(int32(0)), Policies: []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1000, PeriodSeconds: 15}},
 	}
+	return req
 }
 
 // WithID gives a request an id.
