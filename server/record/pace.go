@@ -15,8 +15,7 @@ import (
 const maxInterval = int64(365 * 24 * time.Hour / time.Millisecond)
 
 // Intervals in milliseconds. Calls in a burst, as retries and restarts make, are no interval to begin
-// with, and one that they shortened may grow to the controller's at once: else the target would seem
-// left a moment later.
+// with, and one that they shortened may grow to the controller's at once.
 const (
 	leastFirst = int64(time.Second / time.Millisecond)
 	controller = int64(15 * time.Second / time.Millisecond)
@@ -24,16 +23,17 @@ const (
 
 // paced returns the interval after a decision that came that long after the previous one, and whether that gap was a
 // pause, as the one before may have been. The interval follows the longest usual gaps: one gap at most doubles it, and it
-// falls by an eighth at most, because calls may come twice in a row. A gap after which the target counted as not asked for is
-// a pause, as an outage of the service makes it: a single one changes nothing, and of several in a row the second one is usual.
+// falls by an eighth at most, because calls may come twice in a row. A longer gap is a pause, as an outage of the service
+// makes it: a single one changes nothing, and of several in a row the second one is usual. The first interval counts as one,
+// for it may be that of a restart.
 func paced(interval int64, paused bool, gap time.Duration) (next int64, pause bool) {
 	took := min(gap.Milliseconds(), maxInterval)
-	pause = interval > 0 && took > max(missedIntervals*interval, controller+controller/8)
+	pause = interval > 0 && took > 2*interval
 	switch {
 	case took <= 0, interval == 0 && took < leastFirst:
 		return interval, paused
 	case interval == 0:
-		return took, false
+		return took, true
 	case pause && !paused:
 		return interval, true
 	}
