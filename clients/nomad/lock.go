@@ -56,7 +56,10 @@ func (l *Lock) Lead(ctx context.Context, act func(context.Context) error) error 
 			return err
 		}
 		since := time.Now()
-		_, err = lock.Acquire(ctx)
+		err = within(ctx, since.Add(lockTTL-lockMargin), lock, func(ctx context.Context) error {
+			_, err := lock.Acquire(ctx)
+			return err
+		})
 		switch {
 		case ctx.Err() != nil:
 			return nil
@@ -83,6 +86,15 @@ func (l *Lock) new() (*api.Locks, error) {
 	}, api.LocksOptionWithMaxRetries(1))
 }
 
+// within makes a call about a lock that ends with the context, and at that time: Nomad's client sends
+// its request without the context that it takes.
+func within(ctx context.Context, end time.Time, lock *api.Locks, call func(context.Context) error) error {
+	ctx, cancel := context.WithDeadline(ctx, end)
+	defer cancel()
+	lock.WriteOptions = *lock.WriteOptions.WithContext(ctx)
+	return call(ctx)
+}
+
 // hold runs act until it returns, or until the lock, held since then, can't be renewed. act has
 // ended when it returns.
 func (l *Lock) hold(ctx context.Context, lock *api.Locks, since time.Time, act func(context.Context) error) error {
@@ -96,16 +108,16 @@ func (l *Lock) hold(ctx context.Context, lock *api.Locks, since time.Time, act f
 		select {
 		case err := <-done:
 			// The next one need not wait for the end of the lock.
-			releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), lockMargin)
-			defer cancel()
-			_ = lock.Release(releasing)
+			_ = within(context.WithoutCancel(ctx), time.Now().Add(lockMargin), lock, lock.Release)
 			return err
 		case <-ticker.C:
 		}
-		began := time.Now()
-		renewing, cancel := context.WithDeadline(acting, since.Add(lockTTL-lockMargin))
-		err := lock.Renew(renewing)
-		cancel()
+		// A call that hangs is made again. It is renewed while reconciles in flight end, too.
+		began, end := time.Now(), since.Add(lockTTL-lockMargin)
+		if again := began.Add(lockMargin); again.Before(end) {
+			end = again
+		}
+		err := within(context.WithoutCancel(ctx), end, lock, lock.Renew)
 		switch {
 		case err == nil:
 			since = began
