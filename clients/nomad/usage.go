@@ -65,10 +65,11 @@ func usage(u *api.ResourceUsage, age time.Duration) map[string]string {
 		out["cpu"] = strconv.FormatInt(int64(math.Round(1000*cpu.TotalTicks)), 10) + "m"
 	}
 	if memory := u.MemoryStats; memory != nil {
+		// 0 is no reading: where the kernel does not account memory, drivers say that they measured that.
 		switch {
-		case slices.Contains(memory.Measured, "RSS"):
+		case slices.Contains(memory.Measured, "RSS") && memory.RSS > 0:
 			out["memory"] = strconv.FormatUint(memory.RSS, 10)
-		case slices.Contains(memory.Measured, "Usage"):
+		case slices.Contains(memory.Measured, "Usage") && memory.Usage > 0:
 			out["memory"] = strconv.FormatUint(memory.Usage, 10)
 		}
 	}

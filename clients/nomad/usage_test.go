@@ -170,3 +170,20 @@ func TestReadingsAgreeWithTheKernel(t *testing.T) {
 		t.Error("nothing was compared")
 	}
 }
+
+// A kernel that does not account memory, as of a Raspberry Pi without cgroup_enable=memory, has its
+// driver measure 0: that is no reading, as a task that runs has some.
+func TestMemoryThatIsNotAccountedIsMissing(t *testing.T) {
+	for _, measured := range []string{"RSS", "Usage"} {
+		started := time.Now().Add(-time.Hour)
+		read := &api.AllocResourceUsage{Timestamp: time.Now().UnixNano(), Tasks: map[string]*api.TaskResourceUsage{"app": {
+			Timestamp: time.Now().UnixNano(), ResourceUsage: &api.ResourceUsage{
+				CpuStats: &api.CpuStats{TotalTicks: 100, Measured: []string{"Percent"}}, MemoryStats: &api.MemoryStats{Measured: []string{measured}},
+			},
+		}}}
+		usage := nomad.Usage(running(started, "app"), read).GetContainers()[0].GetUsage()
+		if memory, there := usage["memory"]; there || usage["cpu"] != "100000m" {
+			t.Errorf("%s: memory %q of %v", measured, memory, usage)
+		}
+	}
+}
