@@ -47,7 +47,8 @@ type Teller interface {
 var (
 	// ErrGone means that there is no such object.
 	ErrGone = errors.New("the object is gone")
-	// ErrMoved means that others have changed the count since it was observed.
+	// ErrMoved means that others have changed the count since it was observed. The object is read
+	// again, and decided again at once if its settings are the same.
 	ErrMoved = errors.New("the count was changed by others")
 )
 

@@ -68,6 +68,9 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		// Someone else changed the count after it was read: the decision is void. The service
 		// sees that in the count of the next request.
 		r.once.say(r.log, zapcore.InfoLevel, "count changed by others, deciding again", "")
+		if !r.stands(ctx) {
+			return OutcomeMoved
+		}
 	}
 	if r.st.moved++; r.st.moved >= maxMoved {
 		return r.hold(Hold{
@@ -76,6 +79,13 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		})
 	}
 	return OutcomeMoved
+}
+
+// stands reports whether the object is as it was when the reconcile began: whoever changed the count may
+// have opted the object out with it, or recreated it. The next reconcile goes by what it is now.
+func (r *reconcile) stands(ctx context.Context) bool {
+	o, err := r.platform.Object(ctx, r.o.Key, r.st.last)
+	return err == nil && o.Hold == nil && r.withDefaults(o).sameAs(r.o)
 }
 
 // callsHeld reports whether the object is held for a while and a member of a fleet: it calls as always, so that what it

@@ -26,7 +26,7 @@ import (
 // apiVersion is the one of the kind TaskGroup in specs.
 const apiVersion = "nomadproject.io/v1"
 
-// ReasonNotScalable means that the job's type has no count.
+// ReasonNotScalable means that the job's type has no count, or that its group has just opted out.
 const ReasonNotScalable = "NotScalable"
 
 // Bounds of concurrent reads of statistics: the remaining connections are for all other calls.
@@ -359,6 +359,11 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	group := groupOf(job, wants.group.Name)
 	if group == nil || group.Count == nil || *group.Count < 0 || *group.Count > math.MaxInt32 {
 		return nil, fmt.Errorf("the job has no group %s with a count", agent.Shorten(wants.group.Name))
+	}
+	if !optsIn(group.Scaling) { // the list of policies is late
+		return nil, &agent.HoldError{Hold: agent.Hold{
+			Outcome: agent.OutcomeWaiting, Reason: ReasonNotScalable, Silent: true, Message: "the group, as the job has it now, has no enabled scaling block with a block " + Key,
+		}}
 	}
 	allocations, err := p.read.groupAllocations(ctx, wants.group)
 	if err != nil {

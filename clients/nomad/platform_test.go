@@ -562,3 +562,36 @@ func TestKeysOfGroups(t *testing.T) {
 		}
 	}
 }
+
+// Who registers a job again after its count was read may have opted the group out with it.
+func TestAGroupThatOptsOutMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(*api.Job){
+		"out":      func(j *api.Job) { j.TaskGroups[0].Scaling.Policy = map[string]any{"cooldown": "1m"} },
+		"off":      func(j *api.Job) { j.TaskGroups[0].Scaling.Enabled = new(false) },
+		"no block": func(j *api.Job) { j.TaskGroups[0].Scaling = nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				run(t, w, agent.Options{})
+				reconciles(1)
+				// The list of policies is late.
+				w.failing(func(r *http.Request) (int, string) {
+					if strings.HasPrefix(r.URL.Path, "/v1/scaling/") {
+						return http.StatusInternalServerError, "no leader"
+					}
+					return 0, ""
+				})
+				w.BeforeWrite(func() { w.register(job{name: "web", count: 5, policy: "cpu: 60", change: change}) })
+				w.Want("web", 8)
+				reconciles(4)
+				if n := w.Replicas("web"); n != 5 {
+					t.Errorf("%d allocations, want the 5 that were registered", n)
+				}
+			})
+		})
+	}
+}

@@ -49,12 +49,16 @@ type Policy struct {
 	Ignored []string
 }
 
+// optsIn reports whether a group with that scaling block, which may be nil, is Setpoint's.
+func optsIn(scaling *api.ScalingPolicy) bool {
+	return scaling != nil && scaling.Policy[Key] != nil && (scaling.Enabled == nil || *scaling.Enabled)
+}
+
 // ParsePolicy parses the policy of a task group. Both results are nil for a group that Setpoint
 // does not scale: it has no block under Key, or its scaling block is disabled, as for a stopped
 // job. A Hold says why a group of Setpoint's can't be scaled, with all problems.
 func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
-	own, ours := scaling.Policy[Key]
-	if !ours || own == nil || scaling.Enabled != nil && !*scaling.Enabled {
+	if !optsIn(scaling) {
 		return nil, nil
 	}
 	if _, theirs := scaling.Policy[autoscalerKey]; theirs {
@@ -71,7 +75,7 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	}
 	var p typed.Problems
 	minimum, maximum := bounds(&p, scaling)
-	read, err := form.Read(keysOf(own, &p))
+	read, err := form.Read(keysOf(scaling.Policy[Key], &p))
 	var wrong *typed.Error
 	if errors.As(err, &wrong) {
 		p.Under("", wrong.Problems)

@@ -474,3 +474,39 @@ func TestMemoryThatIsNotAccounted(t *testing.T) {
 		t.Errorf("got %v", got)
 	}
 }
+
+// Who changes a service after its count was read may have opted it out with it: what was decided by its
+// former labels is not written then.
+func TestAServiceThatOptsOutMeanwhileIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	for name, label := range map[string][2]string{"out": {swarm.EnableLabel, "false"}, "a shadow": {"setpoint.shadow", "true"}, "wrong": {"setpoint.cpu", "much"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				d, err := agent.NewDriver(w.Platform(), agent.Service{Calls: agenttest.NewService(testserver.Recommendations(t))},
+					agent.Options{Cluster: "demo", Period: agenttest.Period, FirstWait: -1}, agent.DriverOptions{})
+				if err != nil {
+					t.Fatal(err)
+				}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				running.Go(func() { _ = d.Run(ctx) })
+				defer running.Wait()
+				defer cancel()
+				time.Sleep(agenttest.Period + time.Second)
+				w.BeforeWrite(func() {
+					w.label("web", label[0], label[1])
+					w.Scale("web", 5)
+				})
+				w.Want("web", 8)
+				time.Sleep(5 * agenttest.Period)
+				synctest.Wait()
+				if n := w.Replicas("web"); n != 5 {
+					t.Errorf("%d replicas, want the 5 that were set with the label", n)
+				}
+			})
+		})
+	}
+}
