@@ -42,6 +42,11 @@ func Enabled(labels map[string]string) bool {
 	return there && value != "false"
 }
 
+// ours reports whether a label is meant for Setpoint, in whatever case.
+func ours(label string) bool {
+	return len(label) >= len(prefix) && strings.EqualFold(label[:len(prefix)], prefix)
+}
+
 // Idle returns a label of Setpoint on a service that says neither that it opts in nor that it
 // doesn't; empty: there is none.
 func Idle(labels map[string]string) string {
@@ -49,7 +54,7 @@ func Idle(labels map[string]string) string {
 		return ""
 	}
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		if strings.HasPrefix(label, prefix) {
+		if ours(label) {
 			return label
 		}
 	}
@@ -72,7 +77,7 @@ func Foreign(labels map[string]string) string {
 func ParseLabels(service string, labels map[string]string) (*settings.Settings, error) {
 	var p typed.Problems
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
-		if len(label) > len(prefix) && label[:len(prefix)] != prefix && strings.EqualFold(label[:len(prefix)], prefix) {
+		if ours(label) && !strings.HasPrefix(label, prefix) {
 			p.Add(label, "begins with %s in another case: write it in lower case", prefix)
 		}
 	}

@@ -145,3 +145,21 @@ func TestStagesOfLabels(t *testing.T) {
 		t.Errorf("the object has the stages %v", o.Stages)
 	}
 }
+
+// No label of Setpoint's is ignored in silence, not even one that is part of others' names.
+func TestNoLabelIsIgnored(t *testing.T) {
+	t.Parallel()
+	for _, label := range []string{"setpoint.metric", "setpoint.metric.", "setpoint.metric.queue", "setpoint.metric.queue.", "setpoint.", "setpoint.max.", "setpoint.metric..source", "Setpoint.min"} {
+		if _, err := swarm.ParseLabels("web", labelsOf("setpoint.max=3", "setpoint.metric.queue.source=prom", "setpoint.metric.queue.query=up", "setpoint.metric.queue.average=1", label+"=x")); err == nil {
+			t.Errorf("%s is ignored", label)
+		}
+	}
+}
+
+// A label in another case does not opt a service in: that is told, too.
+func TestALabelOfAnotherCaseIsNotIdle(t *testing.T) {
+	t.Parallel()
+	if got := swarm.Idle(map[string]string{"Setpoint.enable": "true"}); got != "Setpoint.enable" {
+		t.Errorf("got %q", got)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -49,13 +50,20 @@ func agents(s *swarm.Service) int {
 	if at < 0 || !program && (at+1 == len(words) || words[at+1] != "swarm") {
 		return 0
 	}
-	if slices.Contains(words, "--shadow") || slices.Contains(s.Spec.TaskTemplate.ContainerSpec.Env, "SETPOINT_SHADOW=true") {
+	if slices.Contains(words, "--shadow") || slices.ContainsFunc(slices.Concat(words, s.Spec.TaskTemplate.ContainerSpec.Env), isShadow) {
 		return 0
 	}
 	if r := s.Spec.Mode.Replicated; r != nil && r.Replicas != nil {
 		return int(min(*r.Replicas, 1000))
 	}
 	return 1
+}
+
+// isShadow reports whether an argument or a variable makes an agent a shadow.
+func isShadow(setting string) bool {
+	name, value, _ := strings.Cut(setting, "=")
+	shadow, _ := strconv.ParseBool(value)
+	return shadow && (name == "--shadow" || name == "SETPOINT_SHADOW")
 }
 
 // words are those of a service's command, and program reports whether it is setpoint-swarm.

@@ -25,6 +25,8 @@ func TestRivalsAreSeen(t *testing.T) {
 		{"two replicas", []swarm.Service{service("a_agent", 2, "", "/setpoint-swarm", "agent")}, "2 agents run in this swarm (a_agent), and each undoes the counts of the other: keep one"},
 		{"two stacks, of other clusters", []swarm.Service{service("b_agent", 1, "SETPOINT_CLUSTER=b", "agent", "swarm"), service("a_agent", 1, "SETPOINT_CLUSTER=a", "/setpoint-swarm", "agent")}, two},
 		{"a shadow", []swarm.Service{service("a_agent", 1, "", "/setpoint-swarm", "agent"), service("b_agent", 1, "SETPOINT_SHADOW=true", "/setpoint-swarm", "agent")}, ""},
+		{"a shadow in other words", []swarm.Service{service("a_agent", 1, "", "/setpoint-swarm", "agent"), service("b_agent", 1, "", "/setpoint-swarm", "agent", "--shadow=true"), service("c_agent", 1, "SETPOINT_SHADOW=1", "/setpoint-swarm", "agent")}, ""},
+		{"no shadow", []swarm.Service{service("a_agent", 1, "SETPOINT_SHADOW=false", "/setpoint-swarm", "agent"), service("b_agent", 1, "", "/setpoint-swarm", "agent", "--shadow=false")}, two},
 		{"another program's agent", []swarm.Service{service("a_agent", 1, "", "/setpoint-swarm", "agent"), service("portainer", 1, "", "/agent", "agent")}, ""},
 	} {
 		if got := Rivals(tt.services); got != tt.want {

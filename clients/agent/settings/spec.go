@@ -257,7 +257,7 @@ func (f Form) fieldOf(field string, metrics []samples.Metric) string {
 // Nested returns texts by dotted keys, such as labels, as a tree: of those that begin with the
 // prefix, without it. The names of metrics have no dots.
 func Nested(labels map[string]string, prefix string) map[string]any {
-	tree := map[string]any{}
+	tree, metrics := map[string]any{}, map[string]any{}
 	for _, label := range slices.Sorted(maps.Keys(labels)) {
 		rest, ok := strings.CutPrefix(label, prefix)
 		if !ok {
@@ -268,11 +268,6 @@ func Nested(labels map[string]string, prefix string) map[string]any {
 			tree[rest] = labels[label]
 			continue
 		}
-		metrics, _ := tree["metric"].(map[string]any)
-		if metrics == nil {
-			metrics = map[string]any{}
-			tree["metric"] = metrics
-		}
 		name, key, _ := strings.Cut(name, ".") // without a key it is unknown
 		fields, _ := metrics[name].(map[string]any)
 		if fields == nil {
@@ -280,6 +275,9 @@ func Nested(labels map[string]string, prefix string) map[string]any {
 			metrics[name] = fields
 		}
 		fields[key] = labels[label]
+	}
+	if len(metrics) > 0 {
+		tree["metric"] = []any{tree["metric"], metrics} // a label metric alone is wrong, and stays
 	}
 	return tree
 }
