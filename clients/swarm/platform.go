@@ -101,7 +101,7 @@ func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (
 	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
 		return nil, agent.ErrGone
 	}
-	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Hold: unscalable(&s.Service)}
+	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Hold: Unscalable(&s.Service)}
 	wants, metrics, err := p.Read(&s.Service)
 	if err != nil {
 		o.Hold = &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidLabel, Message: err.Error()}
@@ -145,8 +145,8 @@ func revision(labels map[string]string) string {
 	return strings.Join(ours, "\n")
 }
 
-// unscalable returns why a service can't be scaled, whatever its labels.
-func unscalable(s *swarm.Service) *agent.Hold {
+// Unscalable returns why a service can't be scaled, whatever its labels; nil: it can.
+func Unscalable(s *swarm.Service) *agent.Hold {
 	mode := ""
 	switch {
 	case s.Spec.Mode.Replicated != nil:
@@ -225,7 +225,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 		return nil, err
 	}
 	// A reason not to scale may have arisen since the service was read.
-	if hold := unscalable(&s.Service); hold != nil {
+	if hold := Unscalable(&s.Service); hold != nil {
 		return nil, &agent.HoldError{Hold: *hold}
 	}
 	replicas, err := replicasOf(&s.Service)
@@ -253,12 +253,7 @@ func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.T
 	if err := samples.AddTo(ctx, p.options.Sources, wanted.metrics, request); err != nil || p.options.Usage != nil {
 		return err
 	}
-	var usage []string
-	for _, m := range wanted.wants.Spec.GetMetrics() {
-		if name := m.GetResource().GetName(); name != "" {
-			usage = append(usage, name)
-		}
-	}
+	usage := usageOf(wanted.wants)
 	if len(usage) == 0 {
 		return nil
 	}
@@ -276,6 +271,24 @@ func (p *Platform) readings(ctx context.Context, wanted *scaled, tasks []swarm.T
 		}
 	}
 	return nil
+}
+
+// usageOf are the resources that a service is scaled by.
+func usageOf(wants *settings.Settings) (names []string) {
+	for _, m := range wants.Spec.GetMetrics() {
+		if name := m.GetResource().GetName(); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Unmeasured are the resources that a service is scaled by and the agent has no source of.
+func (p *Platform) Unmeasured(wants *settings.Settings) []string {
+	if p.options.Usage != nil || p.options.Nodes != nil {
+		return nil
+	}
+	return usageOf(wants)
 }
 
 func hasMemory(m *setpointv1.PodMetrics) bool {

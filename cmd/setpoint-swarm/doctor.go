@@ -84,10 +84,16 @@ func services(ctx context.Context, engine *swarm.Engine, platform *swarm.Platfor
 		if other := swarm.Foreign(s.Spec.Labels); other != "" {
 			out = append(out, doctor.Bad("docker service update --label-rm "+other+" "+s.Spec.Name, "%s also has the label %s of another autoscaler: each undoes the counts of the other", s.Spec.Name, other)...)
 		}
+		if hold := swarm.Unscalable(s); hold != nil {
+			out = append(out, doctor.Bad("docker service update --label-rm "+swarm.EnableLabel+" "+s.Spec.Name, "%s", hold.Message)...)
+		}
 		wants, _, err := platform.Read(s)
 		if err != nil {
 			out = append(out, doctor.Bad("correct the labels", "%s: %v", s.Spec.Name, err)...)
 			continue
+		}
+		if unmeasured := platform.Unmeasured(wants); len(unmeasured) > 0 {
+			out = append(out, doctor.Bad("set --nodes-address, or --usage-source", "%s is scaled by %s, and the agent has no source of usage", s.Spec.Name, strings.Join(unmeasured, ", "))...)
 		}
 		if missing := swarm.WithoutRequest(s, wants); len(missing) > 0 {
 			out = append(out, doctor.Bad("set resources.reservations or limits of the service", "%s has no reservation and no limit of %s, of which the percentage would be", s.Spec.Name, strings.Join(missing, ", "))...)

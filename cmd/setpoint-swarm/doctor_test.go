@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+)
+
+// engine is a Docker Engine with these services.
+func engine(t *testing.T, services string) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Api-Version", "1.45")
+		w.Header().Set("Content-Type", "application/json")
+		switch path := r.URL.Path; {
+		case strings.HasSuffix(path, "/_ping"):
+		case strings.HasSuffix(path, "/services"):
+			_, _ = w.Write([]byte(services))
+		case strings.HasSuffix(path, "/swarm"):
+			_, _ = w.Write([]byte(`{"ID": "s1"}`))
+		default:
+			_, _ = w.Write([]byte(`[]`))
+		}
+	}))
+	t.Cleanup(server.Close)
+	return "tcp://" + server.Listener.Addr().String()
+}
+
+// What keeps the agent from scaling a service is a problem to doctor, too.
+func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
+	t.Parallel()
+	const (
+		replicated = `"Replicated": {"Replicas": 1}`
+		limits     = `"Resources": {"Limits": {"NanoCPUs": 1000000000}}, `
+	)
+	service := func(mode, task, labels string) string {
+		return fmt.Sprintf(`[{"ID": "1", "Spec": {"Name": "web", "Labels": {"setpoint.enable": "true", "setpoint.max": "3"%s}, "Mode": {%s}, "TaskTemplate": {%s"ContainerSpec": {"Image": "web"}}}}]`, labels, mode, task)
+	}
+	for _, tt := range []struct {
+		name, services string
+		nodes          string // --nodes-address
+		want           string // a problem; empty: there is none
+	}{
+		{"all right", service(replicated, limits, ""), ":1", ""},
+		{"a global service", service(`"Global": {}`, limits, ""), ":1", "the service web can't be scaled, because it is global"},
+		{"no usage", service(replicated, limits, ""), "", "web is scaled by cpu, and the agent has no source of usage"},
+		{"no request", service(replicated, "", ""), ":1", "web has no reservation and no limit of cpu"},
+		{"a wrong label", service(replicated, limits, `, "setpoint.cup": "3"`), ":1", "did you mean cpu?"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			s := &settings{dockerHost: engine(t, tt.services), nodesAddress: tt.nodes}
+			if tt.nodes != "" {
+				s.nodesSecret = clitest.File(t, "secret", secret)
+			}
+			opened, err := s.open(agentcmd.Parts{Settings: &agentcmd.Settings{}, Sources: &samples.Set{}, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer opened.Close()
+			var problems []string
+			for _, check := range opened.Checks {
+				for _, f := range check.Run(context.Background()) {
+					if f.Level == doctor.Problem {
+						problems = append(problems, f.Text)
+					}
+				}
+			}
+			got := strings.Join(problems, "\n")
+			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("problems: %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
