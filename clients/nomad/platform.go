@@ -199,7 +199,7 @@ func (p *Platform) object(ctx context.Context, key agent.Key, before *agent.Obje
 	case job == nil || job.Stop != nil && *job.Stop:
 		return nil, agent.ErrGone
 	}
-	if o.Hold = unscalable(job); o.Hold != nil {
+	if o.Hold = Unscalable(job); o.Hold != nil {
 		return o, nil
 	}
 	if err := p.readZero(ctx, group, job); err != nil {
@@ -277,7 +277,8 @@ func (p *Platform) wants(ctx context.Context, l *listed) (*wanted, error) {
 	if err != nil {
 		return nil, err
 	}
-	wants = p.parse(l.group, scaling)
+	wants = &wanted{}
+	wants.Policy, wants.hold = p.Read(l.group, scaling)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	l.wants = wants
@@ -297,21 +298,21 @@ func (p *Platform) policy(ctx context.Context, l *listed) (*api.ScalingPolicy, e
 	return scaling, nil
 }
 
-// parse parses a policy, and checks its metrics against the sources.
-func (p *Platform) parse(g Group, scaling *api.ScalingPolicy) *wanted {
+// Read parses the policy of a group, and checks its metrics against the sources; see [ParsePolicy].
+func (p *Platform) Read(g Group, scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	policy, hold := ParsePolicy(scaling)
 	if policy == nil {
-		return &wanted{hold: hold}
+		return nil, hold
 	}
 	if err := form.Check(p.options.Sources, policy.Metrics); err != nil {
-		return &wanted{hold: &agent.Hold{Reason: agent.ReasonInvalidObject, Message: err.Error()}}
+		return nil, &agent.Hold{Reason: agent.ReasonInvalidObject, Message: err.Error()}
 	}
 	policy.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: apiVersion, Kind: Kind, Name: KeyOf(g).Name}
-	return &wanted{Policy: policy}
+	return policy, nil
 }
 
-// unscalable returns why no group of a job can be scaled, whatever its policy.
-func unscalable(job *api.Job) *agent.Hold {
+// Unscalable returns why no group of a job can be scaled, whatever its policy; nil: they can.
+func Unscalable(job *api.Job) *agent.Hold {
 	var why string
 	switch {
 	case job.IsPeriodic():

@@ -112,7 +112,7 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 	if err != nil {
 		return nil, err
 	}
-	seen := &patient{client: client, namespace: s.namespace, shadow: parts.Shadow}
+	seen := &patient{client: client, platform: platform, namespace: s.namespace, shadow: parts.Shadow}
 	opened := &agentcmd.Platform{Platform: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
 	opened.Acts = func(ctx context.Context) ([]agent.Acting, error) { return nomad.Acting(ctx, client, s.namespace) }
 	if s.lock != "" {

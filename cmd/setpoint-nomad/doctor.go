@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
@@ -27,6 +28,7 @@ const most = 20
 // patient looks at a Nomad region for the command doctor.
 type patient struct {
 	client    *api.Client
+	platform  *nomad.Platform
 	namespace string
 	shadow    bool
 	groups    []nomad.Group // of Setpoint's, as far as they were read
@@ -101,8 +103,16 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 		var missing []string
 		for _, n := range needed {
 			var refused api.UnexpectedResponseError
-			if err := n.try(namespace); errors.As(err, &refused) && refused.StatusCode() == http.StatusForbidden {
+			err, status := n.try(namespace), 0
+			if errors.As(err, &refused) {
+				status = refused.StatusCode()
+			}
+			switch {
+			case err == nil, errors.Is(err, agent.ErrGone), status == http.StatusNotFound:
+			case status == http.StatusForbidden:
 				missing = append(missing, n.capability)
+			default:
+				return append(out, doctor.Bad("look into the log of Nomad's servers", "namespace %s: %s can't be checked: %v", namespace, n.capability, err)...)
 			}
 		}
 		switch {
@@ -134,11 +144,14 @@ func (p *patient) policies(ctx context.Context) []doctor.Finding {
 		if err != nil {
 			continue // it was deleted meanwhile
 		}
-		settings, hold := nomad.ParsePolicy(policy)
+		settings, hold := p.platform.Read(g, policy)
 		if settings == nil && hold == nil {
 			continue
 		}
 		p.groups = append(p.groups, g)
+		if job, _, err := p.client.Jobs().Info(g.Job, p.options(ctx, g.Namespace)); hold == nil && err == nil {
+			hold = nomad.Unscalable(job)
+		}
 		switch at := fmt.Sprintf("group %s of job %s in namespace %s", g.Name, g.Job, g.Namespace); {
 		case len(out) >= most:
 		case hold != nil:

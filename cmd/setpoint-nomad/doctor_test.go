@@ -1,0 +1,78 @@
+package main
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+)
+
+// What keeps the agent from scaling a group is a problem to doctor, too.
+func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, block string
+		change      func(*api.Job)
+		want        string // a problem; empty: there is none
+	}{
+		{"all right", "cpu: 60", nil, ""},
+		{"an unknown key", "cup: 60", nil, "did you mean cpu?"},
+		{"an unknown source", "metric: {q: {source: nowhere, query: up, average: 10}}", nil, `setpoint.metric.q.source: there is no source "nowhere"; none is configured`},
+		{"a periodic job", "cpu: 60", func(j *api.Job) { j.Periodic = &api.PeriodicConfig{Spec: new("@daily")} }, "the job can't be scaled, because it is periodic"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			client := nomadtest.Client(t, &nomadtest.Server{})
+			job := &api.Job{ID: new("web"), Namespace: new("default"), Type: new("service"), TaskGroups: []*api.TaskGroup{{
+				Name: new("web"), Count: new(2), Scaling: &api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(9)), Policy: map[string]any{nomad.Key: tt.block}},
+				Tasks: []*api.Task{{Name: "app"}},
+			}}}
+			if tt.change != nil {
+				tt.change(job)
+			}
+			if _, _, err := client.Jobs().Register(job, nil); err != nil {
+				t.Fatal(err)
+			}
+			platform, err := nomad.New(client, nomad.Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &patient{client: client, platform: platform, namespace: "*"}
+			var problems []string
+			for _, f := range p.policies(t.Context()) {
+				if f.Level == doctor.Problem {
+					problems = append(problems, f.Text)
+				}
+			}
+			if got := strings.Join(problems, "\n"); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
+				t.Errorf("problems: %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// What can't be asked for is not granted.
+func TestDoctorDoesNotTakeAFailureForARight(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"": "the token has what is needed in default", "/v1/scaling/policies": "list-scaling-policies can't be checked: ", "/v1/scaling/policy/": "read-scaling-policy can't be checked: ",
+		"/v1/job/": "read-job can't be checked: ",
+	} {
+		server := &nomadtest.Server{Intercept: func(r *http.Request) (int, string) {
+			if path != "" && strings.HasPrefix(r.URL.Path, path) {
+				return http.StatusInternalServerError, "no cluster leader"
+			}
+			return 0, ""
+		}}
+		p := &patient{client: nomadtest.Client(t, server), namespace: "default"}
+		found := p.rights(t.Context())
+		if len(found) != 1 || !strings.Contains(found[0].Text, want) || (found[0].Level == doctor.Problem) != (path != "") {
+			t.Errorf("%s fails: %+v, want %q", path, found, want)
+		}
+	}
+}
