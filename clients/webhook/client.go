@@ -260,7 +260,7 @@ func (c *Client) do(ctx context.Context, what call) (*answer, error) {
 	case err != nil:
 		return nil, errUnsure{inShort(ctx, err, c.server.Timeout)}
 	case int64(len(body)) > what.most:
-		return nil, fmt.Errorf("its answer is larger than %d bytes", what.most)
+		return nil, errUnsure{fmt.Errorf("its answer is larger than %d bytes", what.most)}
 	}
 	if err := key.verifyAnswer(resp.StatusCode, resp.Header, nonce, body, time.Now()); err != nil {
 		return nil, errUnsure{err}

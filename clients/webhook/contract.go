@@ -283,7 +283,6 @@ func (o *Observation) request(limits Limits) (*setpointv1.RecommendRequest, erro
 	case samples > limits.Samples:
 		return nil, fmt.Errorf("request: has %d samples, more than the %d that this agent takes", samples, limits.Samples)
 	}
-	withoutUnusable(req, time.Now())
 	return req, nil
 }
 
@@ -293,46 +292,49 @@ var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externa
 // maxSampleAge is the age from which a value of a metric is no longer used.
 const maxSampleAge = 5 * time.Minute
 
-// withoutUnusable turns values that nothing should be decided by into errors of their metrics:
-// those that would be taken for an overflow, and old ones.
+// withoutUnusable turns values that nothing should be decided by into errors of the spec's metrics:
+// those that would be taken for an overflow, or for less than no usage, and old ones. A pod with old
+// usage has no sample: that of others may be recent.
 func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
-	why := func(value string, at *timestamppb.Timestamp) string {
+	wrong := map[string]string{} // by metric, usage by resource
+	old := func(at *timestamppb.Timestamp) bool { return at != nil && now.Sub(at.AsTime()) > maxSampleAge }
+	unusable := func(metric, value string, at *timestamppb.Timestamp) bool {
 		if err := samples.CheckValue(value); err != nil {
-			return err.Error()
+			wrong[metric] = err.Error()
+		} else if old(at) {
+			wrong[metric] = fmt.Sprintf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
 		}
-		if at != nil && now.Sub(at.AsTime()) > maxSampleAge {
-			return fmt.Sprintf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
-		}
-		return ""
-	}
-	wrong := map[string]string{}
-	for _, v := range req.GetExternalMetrics() {
-		if text := why(v.GetValue(), v.Timestamp); text != "" {
-			wrong["External:"+v.GetMetric().GetName()] = text
-		}
-	}
-	metricOf := func(v *setpointv1.CustomMetric) string {
-		if v.GetDescribedObject().GetKind() == "Pod" {
-			return "Pods:" + v.GetMetric().GetName()
-		}
-		return "Object:" + v.GetMetric().GetName()
-	}
-	for _, v := range req.GetCustomMetrics() {
-		if text := why(v.GetValue(), v.Timestamp); text != "" {
-			wrong[metricOf(v)] = text
-		}
-	}
-	if len(wrong) == 0 {
-		return
+		return wrong[metric] != ""
 	}
 	req.ExternalMetrics = slices.DeleteFunc(req.ExternalMetrics, func(v *setpointv1.ExternalMetric) bool {
-		return wrong["External:"+v.GetMetric().GetName()] != ""
+		return unusable("External:"+v.GetMetric().GetName(), v.GetValue(), v.Timestamp)
 	})
 	req.CustomMetrics = slices.DeleteFunc(req.CustomMetrics, func(v *setpointv1.CustomMetric) bool {
-		return wrong[metricOf(v)] != ""
+		kind := "Object:"
+		if v.GetDescribedObject().GetKind() == "Pod" {
+			kind = "Pods:"
+		}
+		return unusable(kind+v.GetMetric().GetName(), v.GetValue(), v.Timestamp)
 	})
-	for _, metric := range slices.Sorted(maps.Keys(wrong)) {
-		req.MetricErrors = append(req.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: wrong[metric]})
+	req.PodMetrics = slices.DeleteFunc(req.PodMetrics, func(pod *setpointv1.PodMetrics) bool {
+		for _, c := range pod.GetContainers() {
+			for resource, value := range c.GetUsage() {
+				unusable("Resource:"+resource, value, nil)
+			}
+		}
+		return old(pod.Timestamp)
+	})
+	// The service refuses an error of what is no metric of the spec.
+	told := map[string]bool{}
+	for _, m := range req.GetSpec().GetMetrics() {
+		metric, text := samples.Subject(m), ""
+		if text = wrong[metric]; m.GetContainerResource() != nil {
+			text = wrong["Resource:"+m.GetContainerResource().GetName()]
+		}
+		if text != "" && !told[metric] {
+			told[metric] = true
+			req.MetricErrors = append(req.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: text})
+		}
 	}
 }
 

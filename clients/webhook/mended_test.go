@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -73,6 +74,11 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 				*r = *failed(http.StatusInternalServerError, "no database")
 			}
 		}, nil, ""},
+		{"it says too much", func(_ *watched, path string, _ int, r *reply) {
+			if path == "/apply" {
+				r.body = bytes.Repeat([]byte(" "), 1<<17)
+			}
+		}, nil, nil, ""},
 		{"it fails before the change", nil, func(w *watched, path string, r *reply) {
 			if path == "/apply" {
 				w.targets["web"].replicas = 3

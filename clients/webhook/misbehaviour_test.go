@@ -378,17 +378,24 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			watch(t, func(t *testing.T, w *watched) {
-				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+				target := map[string]any{"type": "AverageValue", "averageValue": "10"}
+				usage := map[string]any{"name": "cpu", "container": "app", "target": target}
+				key := w.create("web", 3, map[string]any{"spec": map[string]any{"maxReplicas": 9, "metrics": []any{
+					map[string]any{"type": "External", "external": map[string]any{"metric": map[string]any{"name": "queue"}, "target": target}},
+					map[string]any{"type": "Pods", "pods": map[string]any{"metric": map[string]any{"name": "depth"}, "target": target}},
+					map[string]any{"type": "ContainerResource", "containerResource": usage},
+				}}})
 				listed()
 				at := ""
 				if tt.at != "" {
 					at = `,"timestamp":"` + tt.at + `"`
 				}
-				value := `{"metric":{"name":"queue"},"value":"` + tt.value + `"` + at + `}`
+				series := func(name string) string { return `{"metric":{"name":"` + name + `"},"value":"` + tt.value + `"` + at + `}` }
 				pod := `{"describedObject":{"kind":"Pod","name":"a"},"metric":{"name":"depth"},"value":"` + tt.value + `"` + at + `}`
+				used := `{"pod":"a","containers":[{"name":"app","usage":{"cpu":"` + tt.value + `"}}]` + at + `}`
 				set(w.world, &w.mangle, func(path string, r *reply) {
-					if path == "/observe" {
-						r.body = []byte(`{"request":{"scale":{},"externalMetrics":[` + value + `],"customMetrics":[` + pod + `]}}`)
+					if path == "/observe" { // of which no metric of the spec is named unused
+						r.body = []byte(`{"request":{"scale":{},"externalMetrics":[` + series("queue") + `,` + series("unused") + `],"customMetrics":[` + pod + `],"podMetrics":[` + used + `]}}`)
 					}
 				})
 				seen, err := w.platform.Observe(t.Context(), w.object(t, key))
@@ -396,16 +403,22 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 					t.Fatal(err)
 				}
 				got := seen.Request
-				if tt.want == "" {
-					if len(got.GetMetricErrors()) != 0 || len(got.GetExternalMetrics()) != 1 || len(got.GetCustomMetrics()) != 1 {
-						t.Errorf("got %v", got)
+				var errs []string
+				for _, e := range got.GetMetricErrors() {
+					if !strings.HasPrefix(e.GetMessage(), tt.want) {
+						t.Errorf("%s: %s", e.GetMetric(), e.GetMessage())
 					}
-					return
+					errs = append(errs, e.GetMetric())
 				}
-				errs := got.GetMetricErrors()
-				if len(errs) != 2 || errs[0].GetMetric() != "External:queue" || errs[1].GetMetric() != "Pods:depth" || !strings.HasPrefix(errs[0].GetMessage(), tt.want) ||
-					len(got.GetExternalMetrics())+len(got.GetCustomMetrics()) != 0 {
-					t.Errorf("got %v", got)
+				values, samples, want := 3, 1, "[]"
+				switch {
+				case name == "an old value": // a pod with old usage has no sample
+					values, samples, want = 0, 0, "[External:queue Pods:depth]"
+				case tt.want != "":
+					values, want = 0, "[External:queue Pods:depth ContainerResource:cpu:app]"
+				}
+				if n := len(got.GetExternalMetrics()) + len(got.GetCustomMetrics()); fmt.Sprint(errs) != want || n != values || len(got.GetPodMetrics()) != samples {
+					t.Errorf("errors of %v, want %s; %d values, want %d; usage of %d pods, want %d", errs, want, n, values, len(got.GetPodMetrics()), samples)
 				}
 			})
 		})

@@ -159,6 +159,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}
 	wants := o.Native.(*wanted)
 	request.Spec = wants.spec
+	withoutUnusable(request, time.Now())
 	if err := samples.AddTo(ctx, p.options.Sources, wants.metrics, request); err != nil {
 		return nil, fmt.Errorf("observe: request: %w", err)
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,8 @@ func TestDoctor(t *testing.T) {
 	a := startAgent(t, n, s)
 	doctor := func(want int, flags ...string) string {
 		t.Helper()
-		out, err := exec.Command(a.command.Program, append([]string{"doctor", "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--nomad-namespace=" + n.namespace, "--nomad-address=" + n.url}, flags...)...).CombinedOutput()
+		sources := slices.IndexFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--sources-file=") })
+		out, err := exec.Command(a.command.Program, append([]string{"doctor", a.command.Args[sources], "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--nomad-namespace=" + n.namespace, "--nomad-address=" + n.url}, flags...)...).CombinedOutput()
 		code := 0
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {
