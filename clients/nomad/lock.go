@@ -91,7 +91,7 @@ func (l *Lock) new() (*api.Locks, error) {
 func within(ctx context.Context, end time.Time, lock *api.Locks, call func(context.Context) error) error {
 	ctx, cancel := context.WithDeadline(ctx, end)
 	defer cancel()
-	lock.WriteOptions = *lock.WriteOptions.WithContext(ctx)
+	lock.WriteOptions = *lock.WithContext(ctx)
 	return call(ctx)
 }
 

@@ -327,8 +327,9 @@ func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
 	// The service refuses an error of what is no metric of the spec.
 	told := map[string]bool{}
 	for _, m := range req.GetSpec().GetMetrics() {
-		metric, text := samples.Subject(m), ""
-		if text = wrong[metric]; m.GetContainerResource() != nil {
+		metric := samples.Subject(m)
+		text := wrong[metric]
+		if m.GetContainerResource() != nil {
 			text = wrong["Resource:"+m.GetContainerResource().GetName()]
 		}
 		if text != "" && !told[metric] {

@@ -390,7 +390,9 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 				if tt.at != "" {
 					at = `,"timestamp":"` + tt.at + `"`
 				}
-				series := func(name string) string { return `{"metric":{"name":"` + name + `"},"value":"` + tt.value + `"` + at + `}` }
+				series := func(name string) string {
+					return `{"metric":{"name":"` + name + `"},"value":"` + tt.value + `"` + at + `}`
+				}
 				pod := `{"describedObject":{"kind":"Pod","name":"a"},"metric":{"name":"depth"},"value":"` + tt.value + `"` + at + `}`
 				used := `{"pod":"a","containers":[{"name":"app","usage":{"cpu":"` + tt.value + `"}}]` + at + `}`
 				set(w.world, &w.mangle, func(path string, r *reply) {
