@@ -256,16 +256,23 @@ func (r *Record) own(spec *Spec) Record {
 	next.Members = make([]MemberRecord, len(spec.Members))
 	for i := range next.Members {
 		key := keyOf(spec.Members[i].Name)
+		if m := r.Member(i, key); m != nil {
+			next.Members[i] = *m
+		}
 		next.Members[i].Key = key
-		if i < len(r.Members) && r.Members[i].Key == key {
-			next.Members[i] = r.Members[i]
-			continue
-		}
-		for k := range r.Members {
-			if r.Members[k].Key == key {
-				next.Members[i] = r.Members[k]
-			}
-		}
 	}
 	return next
+}
+
+// Member is the record of the member with a key, which most probably is at an index; nil: there is none.
+func (r *Record) Member(at int, key uint64) *MemberRecord {
+	if at < len(r.Members) && r.Members[at].Key == key {
+		return &r.Members[at]
+	}
+	for i := range r.Members {
+		if r.Members[i].Key == key {
+			return &r.Members[i]
+		}
+	}
+	return nil
 }

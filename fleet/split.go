@@ -383,13 +383,7 @@ func (s *split) rebalance(moves int32) {
 		return
 	}
 	ideal := split{seats: s.seats, shares: make([]int32, len(s.shares))}
-	sum := int64(0)
-	for i := range s.seats {
-		if !s.seats[i].Frozen {
-			sum += int64(s.shares[i])
-		}
-	}
-	ideal.apportion(s.low, s.high, sum)
+	ideal.apportion(s.low, s.high, s.sum()-s.frozen)
 	for ; n > 0; n-- {
 		if !s.move(func(i int) bool { return s.shares[i] > ideal.shares[i] }, func(i int) bool { return s.shares[i] < ideal.shares[i] }) {
 			return
@@ -429,10 +423,6 @@ func (s *split) losesBefore(i, j int) bool {
 }
 
 func (s *split) result(total int32) Shares {
-	r := Shares{Of: s.shares}
-	for _, share := range s.shares {
-		r.Total += int64(share)
-	}
-	r.Unplaced = max(0, int64(total)-r.Total)
-	return r
+	sum := s.sum()
+	return Shares{Of: s.shares, Total: sum, Unplaced: max(0, int64(total)-sum)}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -406,11 +407,7 @@ func (r *Record) nominalCount(seats []Seat, all int32) int32 {
 		for i := range seats {
 			fresh[i] = Seat{Weight: seats[i].Weight, Cap: seats[i].Cap}
 		}
-		largest := int32(0)
-		for _, share := range Split(fresh, all, 0).Of {
-			largest = max(largest, share)
-		}
-		if all > largest {
+		if largest := slices.Max(Split(fresh, all, 0).Of); all > largest {
 			return all - largest
 		}
 		return all // of one member

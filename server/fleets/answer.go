@@ -237,8 +237,11 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	}
 	for i := range next.fleet.Members { // which are the spec's, in its order
 		now := &next.fleet.Members[i]
-		was := before(&k.state.fleet, i, now)
-		c.moved(k.spec.fleet.Members[i].Name, &was, now)
+		was := k.state.fleet.Member(i, now.Key)
+		if was == nil {
+			was = &fleet.MemberRecord{}
+		}
+		c.moved(k.spec.fleet.Members[i].Name, was, now)
 		if k.spec.fleet.Members[i].Name == c.job.Target {
 			told = now.HasShare && (!was.HasShare || was.Answered != now.Answered || was.Seen < turned || !was.SameBounds(now))
 		}
@@ -252,19 +255,6 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	if d.Changes() {
 		c.options.Log.Info("share of a fleet changed", zap.String("target", c.job.Target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired), zap.Int32("share", a.Share))
 	}
-}
-
-// before returns what a record had of a member that a later one has at an index; the zero one: nothing.
-func before(r *fleet.Record, at int, now *fleet.MemberRecord) fleet.MemberRecord {
-	if at < len(r.Members) && r.Members[at].Key == now.Key {
-		return r.Members[at]
-	}
-	for i := range r.Members {
-		if r.Members[i].Key == now.Key {
-			return r.Members[i]
-		}
-	}
-	return fleet.MemberRecord{}
 }
 
 // moved logs and counts a member that became lost, or returned.

@@ -89,7 +89,7 @@ type known struct {
 	version store.Version
 	state   *state
 	size    int
-	// taken are members of the spec that are another fleet's; nil: none.
+	// taken are members of the spec that are another fleet's.
 	taken map[string]bool
 	// read is when the spec was read, called when the last call was, both by this machine's clock.
 	read, called time.Time
@@ -443,8 +443,8 @@ func (f *Fleets) room(ctx context.Context, k *known, calls []*call, size int) (s
 	more := store.Usage{Bytes: int64(size - k.size)}
 	isFirst := func(c *call) bool {
 		at := slices.IndexFunc(k.spec.fleet.Members, func(m fleet.Member) bool { return m.Name == c.job.Target })
-		was := before(&k.state.fleet, at, &c.next.fleet.Members[at])
-		return was.Seen == 0
+		was := k.state.fleet.Member(at, c.next.fleet.Members[at].Key)
+		return was == nil || was.Seen == 0
 	}
 	switch {
 	case k.version == "":

@@ -219,14 +219,14 @@ func (f *Fleets) Release(ctx context.Context, of store.Key, names []string) erro
 	return nil
 }
 
-// taken returns which members of a fleet's spec are another fleet's, by their keys; nil: none.
+// taken returns which members of a fleet's spec are another fleet's, by their keys.
 func (f *Fleets) taken(ctx context.Context, of store.Key, s *spec) (map[string]bool, error) {
 	names := slices.Collect(maps.Keys(s.members))
 	records, err := f.members.LoadBatch(ctx, keysOf(names))
 	if err != nil {
 		return nil, err
 	}
-	var taken map[string]bool
+	taken := make(map[string]bool)
 	for i, record := range records {
 		owner, _ := claimOf(record.Value)
 		if owner == "" || owner == of.String() {
@@ -237,9 +237,6 @@ func (f *Fleets) taken(ctx context.Context, of store.Key, s *spec) (map[string]b
 			return nil, err
 		}
 		if named {
-			if taken == nil {
-				taken = make(map[string]bool)
-			}
 			taken[names[i]] = true
 		}
 	}

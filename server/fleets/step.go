@@ -84,28 +84,11 @@ func (c *call) step(ctx context.Context, k *known) (*state, fleet.Answer, error)
 	if j.Timed && j.Now.UnixNano() < before.Updated {
 		return nil, fleet.Answer{}, apierror.EvaluationTimePast(j.Target, j.Now, time.Unix(0, before.Updated).UTC())
 	}
-	of := k.spec.fleet
-	c.decided = nil
-	var failed error
-	of.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
-		d := &decided{}
-		if failed = c.decide(ctx, k, d, now, in, history); failed == nil {
-			c.decided = d
-		}
-		return d.decision, d.history
+	record, answer, d, err := c.on(ctx, k, before)
+	if err != nil {
+		return nil, answer, err
 	}
-	record, answer, err := fleet.Step(j.Now, &of, before, &fleet.Call{
-		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: off(j.Input), ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
-	})
-	switch {
-	case failed != nil:
-		return nil, answer, failed
-	case err != nil:
-		if _, wrong := fleet.DecodeDigest(fleet.AppendDigest(nil, &c.digest)); wrong != nil && !c.blind {
-			return nil, answer, apierror.InvalidField("pods", "Invalid value: their counts are beyond what a fleet adds up")
-		}
-		return nil, answer, c.unreadable(err)
-	}
+	c.decided = d
 	answer.Holds = answer.Holds || answer.Decided.IsZero() // until it has decided a share is only what the member has
 	next := &state{spec: k.spec.version, fleet: record, decisions: k.state.decisions, tail: k.state.tail}
 	if next.clusters, err = c.clusters(k, &record); err != nil {
@@ -132,25 +115,37 @@ func (c *call) explain(ctx context.Context, k *known, next *state) error {
 	if next.fleet.Decided == 0 {
 		return nil
 	}
-	due, of := next.fleet, k.spec.fleet
-	due.Decided = due.Updated - int64(of.Period)
+	due := next.fleet
+	due.Decided = due.Updated - int64(k.spec.fleet.Period)
+	_, _, d, err := c.on(ctx, k, &due)
+	if d != nil {
+		c.explanation = d.decision.Explanation
+	}
+	return err
+}
+
+// on is the call on a record of the fleet, and what was decided; nil: nothing.
+func (c *call) on(ctx context.Context, k *known, record *fleet.Record) (next fleet.Record, answer fleet.Answer, d *decided, err error) {
+	j, of := c.job, k.spec.fleet
 	var failed error
 	of.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
-		var d decided
-		failed = c.decide(ctx, k, &d, now, in, history)
-		c.explanation = d.decision.Explanation
+		d = &decided{}
+		failed = c.decide(ctx, k, d, now, in, history)
 		return d.decision, d.history
 	}
-	_, _, err := fleet.Step(c.job.Now, &of, &due, &fleet.Call{
-		Member: c.job.Target, Digest: c.digest, Blind: c.blind, Off: off(c.job.Input), ID: c.job.Input.ID, Explain: true,
+	next, answer, err = fleet.Step(j.Now, &of, record, &fleet.Call{
+		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: off(j.Input), ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
 	})
-	if failed != nil {
-		return failed
+	switch {
+	case failed != nil:
+		return next, answer, nil, failed
+	case err != nil:
+		if _, wrong := fleet.DecodeDigest(fleet.AppendDigest(nil, &c.digest)); wrong != nil && !c.blind {
+			return next, answer, nil, apierror.InvalidField("pods", "Invalid value: their counts are beyond what a fleet adds up")
+		}
+		return next, answer, nil, c.unreadable(err)
 	}
-	if err != nil {
-		return c.unreadable(err)
-	}
-	return nil
+	return next, answer, d, nil
 }
 
 // clusters are those of the members after the call. Of two clusters with one name only the first one is a member, until
