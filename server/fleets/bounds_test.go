@@ -175,10 +175,16 @@ func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
 		}
 	}
 	want("its own minimum", "TooFewReplicas", 12, 1, 9)
-	if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: &setpointv1.Override{
-		Pin: proto.Int32(14), Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
-	}}); err != nil {
-		t.Fatal(err)
+	pin := func(name string, count int32) {
+		t.Helper()
+		if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: name, Override: &setpointv1.Override{
+			Pin: &count, Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
+		}}); err != nil {
+			t.Fatal(err)
+		}
 	}
+	pin(west, 14)
 	want("pinned", "DesiredWithinRange", 14, 1, 15)
+	pin(fleetName, 5)
+	want("pinned, and the fleet to fewer", "DesiredWithinRange", 14, 1, 15)
 }
