@@ -1,20 +1,30 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/hashicorp/nomad/api"
 	"github.com/spf13/cobra"
 
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // maxJobBytes bounds a job file.
@@ -45,7 +55,7 @@ Nothing is asked or changed.`,
 					continue
 				}
 				found = true
-				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "# group %q\n%s", *g.Name, translate(g.Scaling)); err != nil {
+				if _, err := fmt.Fprintf(cmd.OutOrStdout(), "# group %q\n%s", *g.Name, translate(g)); err != nil {
 					return err
 				}
 			}
@@ -77,15 +87,24 @@ func readJob(in io.Reader, name string) ([]byte, error) {
 
 // translation is a block setpoint in the making.
 type translation struct {
-	own      []string // lines of the block
-	up, down []string // lines of its behavior
-	notes    []string // what could not be translated, or differs
-	metrics  []string // of the block, as stages name them
-	ignored  []string // those that are left out while they fail
+	notes   []string // what could not be translated, or differs
+	metrics []*translated
+}
+
+// translated is a metric with the checks that it stands for.
+type translated struct {
+	name       string  // as stages name it
+	own        entry   // of the block
+	fails      bool    // a check of it stops the others when it fails
+	threshold  float64 // the smallest
+	up, down   *int64  // max_scale_up: the largest; max_scale_down: the smallest; nil: no limit
+	percentage float64 // of cpu and memory
 }
 
 func (t *translation) note(format string, args ...any) {
-	t.notes = append(t.notes, fmt.Sprintf(format, args...))
+	if text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "); !slices.Contains(t.notes, text) {
+		t.notes = append(t.notes, text)
+	}
 }
 
 // Defaults of the Nomad Autoscaler.
@@ -93,32 +112,31 @@ const (
 	theirInterval  = 10 * time.Second
 	theirCooldown  = 5 * time.Minute
 	theirThreshold = 0.01
+	failWord       = "fail"
 )
 
-// translate returns a scaling block in HCL.
-func translate(scaling *api.ScalingPolicy) string {
-	t := &translation{}
-	policy := scaling.Policy
+// Bounds of what a spec may say.
+const (
+	longestWindow = time.Hour
+	longestPeriod = 30 * time.Minute // of a policy
+)
+
+// translate returns a scaling block in HCL after comments, and only comments if no check has an
+// equal, because a block setpoint without metrics would mean 80 % of cpu.
+func translate(g *api.TaskGroup) string {
+	t, policy := &translation{}, g.Scaling.Policy
 	interval, cooldown := durationOf(policy["evaluation_interval"], theirInterval), durationOf(policy["cooldown"], theirCooldown)
-	tolerance := theirThreshold
-	for _, name := range slices.Sorted(maps.Keys(labels(policy["check"]))) {
-		t.check(name, one(labels(policy["check"])[name]), interval, &tolerance)
-	}
-	t.own = append(t.own, fmt.Sprintf("period = %q", interval))
-	t.down = append([]string{fmt.Sprintf("stabilizationWindowSeconds = %d", int(cooldown.Seconds()))}, t.down...)
-	t.note("cooldown of %s: Setpoint does not stop after a change. The window of scaleDown is as long; to slow scaling up, set scaleUp.stabilizationWindowSeconds.", cooldown)
-	for _, lines := range []*[]string{&t.up, &t.down} {
-		*lines = append(*lines, fmt.Sprintf("tolerance = %q", number(tolerance)))
+	onError := text(policy["on_check_error"])
+	for _, check := range blocks(policy["check"]) {
+		t.check(check.label, check.keys, cmp.Or(text(check.keys["on_error"]), onError) == failWord)
 	}
 	for _, key := range slices.Sorted(maps.Keys(policy)) {
 		switch key {
-		case "check", "cooldown", "evaluation_interval":
-		case "on_check_error":
-			t.onError("on_check_error", text(policy[key]), t.metrics)
+		case "check", "cooldown", "evaluation_interval", "on_check_error":
 		case "target":
-			for plugin := range labels(policy[key]) {
-				if plugin != "nomad" && plugin != "nomad-target" {
-					t.note("target %q: Setpoint scales task groups only, no nodes.", plugin)
+			for _, target := range blocks(policy[key]) {
+				if target.label != "nomad" && target.label != "nomad-target" {
+					t.note("target %q: Setpoint scales task groups only, no nodes.", target.label)
 				}
 			}
 		case "schedule":
@@ -127,155 +145,382 @@ func translate(scaling *api.ScalingPolicy) string {
 			t.note("%s: there is no equal.", key)
 		}
 	}
-	return t.block(scaling)
+	if len(t.metrics) == 0 {
+		t.note("No check has an equal, so there is no block setpoint: without metrics it would mean 80 %% of cpu.")
+		return t.comments()
+	}
+	setpoint := t.setpoint(interval, cooldown)
+	scaling := t.bounds(g)
+	if err := refusal(g.Scaling, scaling, setpoint); err != nil {
+		t.note("There is no block setpoint, because it would be refused: %v", err)
+		return t.comments()
+	}
+	scaling = append(scaling, entry{key: "policy", value: []entry{setpoint}})
+	return t.comments() + hcl([]entry{{key: "scaling", value: scaling}}, "")
 }
 
 // ofSchedules is what there is for a policy or a check that counts at certain times.
 const ofSchedules = "metrics count all day; for more or fewer allocations at certain times see stages.schedules, which move the minimum and the maximum."
 
-// onError translates what is done about checks that fail.
-func (t *translation) onError(of, do string, metrics []string) {
-	if do != "ignore" {
-		t.note("%s: a check that fails never lowers the count, as with the HorizontalPodAutoscaler.", of)
+// check translates one check.
+func (t *translation) check(name string, check map[string]any, fails bool) {
+	source, query := text(check["source"]), text(check["query"])
+	note := func(format string, args ...any) { t.note("check %q: "+format, append([]any{name}, args...)...) }
+	for _, other := range []struct{ key, meaning string }{
+		{"group", "there is no equal."}, {"schedule", ofSchedules}, {"query_window_offset", "write the offset into the query."},
+		{"query_window", "the latest value counts; of a metric of a source, write the window into the query."},
+	} {
+		if set := check[other.key]; set != nil && set != "instant" {
+			note("%s: %s", other.key, other.meaning)
+		}
+	}
+	strategies := blocks(check["strategy"])
+	if len(strategies) != 1 {
+		note("it has %d strategies, not 1.", len(strategies))
 		return
 	}
-	for _, metric := range metrics {
-		if !slices.Contains(t.ignored, metric) {
-			t.ignored = append(t.ignored, metric)
+	strategy, keys := strategies[0].label, strategies[0].keys
+	target, err := strconv.ParseFloat(text(keys["target"]), 64)
+	direct := map[string]string{"avg_cpu-allocated": "cpu", "avg_memory-allocated": "memory"}[query]
+	usage := source == "" || source == "nomad-apm"
+	switch {
+	case strategy != "target-value" && strategy != "pass-through":
+		note("strategy %q: there is no equal.", strategy)
+		return
+	case usage && (direct == "" || strategy != "target-value"):
+		note("query %q of nomad-apm: Setpoint has the average percentage of what tasks ask for; set cpu or memory to what you want of that.", query)
+		return
+	case strategy == "pass-through":
+		target = 1
+	case err != nil || target < 0 || math.IsInf(target, 0) || math.IsNaN(target):
+		note("target %q: it is no number from 0.", text(keys["target"]))
+		return
+	case target == 0:
+		target = 1
+		note("target 0: the Nomad Autoscaler multiplies the count by the metric then, which is a target of 1.")
+	}
+	m := &translated{fails: fails, threshold: theirThreshold, percentage: target}
+	m.limits(keys, note)
+	if fails {
+		note("%s: if it fails nothing is scaled there; here it never lowers the count, but other metrics may raise it, as with the HorizontalPodAutoscaler.", failWord)
+	}
+	if usage {
+		if whole := max(1, math.Floor(target+0.5)); whole != target {
+			m.percentage = whole
+			note("target %s: %s is a whole percentage here: %s.", number(target), direct, number(whole))
+		}
+		m.name, m.own = "Resource:"+direct, entry{key: direct, value: m.percentage}
+		t.add(m, note)
+		return
+	}
+	m.name = "External:" + name
+	if i := 2; slices.ContainsFunc(t.metrics, m.same) {
+		for ; slices.ContainsFunc(t.metrics, m.same); i++ {
+			m.name = fmt.Sprintf("External:%s-%d", name, i)
+		}
+		note("another check has this name: the metric is %q.", m.name[len("External:"):])
+	}
+	kind := map[bool]string{true: "average", false: "value"}[strategy == "pass-through"]
+	m.own = entry{key: "metric", label: m.name[len("External:"):], value: []entry{{key: "source", value: source}, {key: "query", value: query}, {key: kind, value: target}}}
+	note("--sources-file of the agent must have a source %q; there are kinds prometheus, http and redis.", source)
+	if strategy == "target-value" {
+		note("if the query is a total, average, a target for each allocation, is steadier than value.")
+	}
+	t.add(m, note)
+}
+
+func (m *translated) same(other *translated) bool { return m.name == other.name }
+
+// limits reads the threshold and what a strategy says of single steps.
+func (m *translated) limits(keys map[string]any, note func(string, ...any)) {
+	if set := text(keys["threshold"]); set != "" {
+		threshold, err := strconv.ParseFloat(set, 64)
+		if err != nil || threshold < 0 || threshold > 1 {
+			note("threshold %q: it is no number from 0 to 1.", set)
+		} else {
+			m.threshold = threshold
+		}
+	}
+	for key, to := range map[string]**int64{"max_scale_up": &m.up, "max_scale_down": &m.down} {
+		if set := text(keys[key]); set != "" {
+			most, err := strconv.ParseInt(set, 10, 32)
+			if err != nil || most < 0 {
+				note("%s %q: it is no whole number from 0.", key, set)
+			} else {
+				*to = &most
+			}
 		}
 	}
 }
 
-// stages are the block stages; empty: there are none.
-func (t *translation) stages() []string {
-	var fallbacks []string
-	for _, metric := range t.ignored {
-		fallbacks = append(fallbacks, fmt.Sprintf("fallbacks {\n  metric          = %q\n  failureDuration = \"0s\"\n  ignore          = true\n}", metric))
+// add adds a metric, or what a further check says of one that there is.
+func (t *translation) add(m *translated, note func(string, ...any)) {
+	at := slices.IndexFunc(t.metrics, m.same)
+	if at < 0 {
+		t.metrics = append(t.metrics, m)
+		return
 	}
-	if fallbacks == nil {
+	before := t.metrics[at]
+	lower := min(before.percentage, m.percentage)
+	note("another check has a target of %s, too: the lower one asks for more, and counts: %s.", m.own.key, number(lower))
+	before.percentage, before.own.value, before.fails = lower, lower, before.fails || m.fails
+	before.threshold = min(before.threshold, m.threshold)
+	before.up, before.down = larger(before.up, m.up), smaller(before.down, m.down)
+}
+
+// larger and smaller are those of two limits, of which nil is none.
+func larger(a, b *int64) *int64 {
+	if a == nil || b == nil {
 		return nil
 	}
-	return []string{"stages {\n" + indent(fallbacks) + "}"}
+	return new(max(*a, *b))
 }
 
-// check translates one check.
-func (t *translation) check(name string, check map[string]any, interval time.Duration, tolerance *float64) {
-	source, query := text(check["source"]), text(check["query"])
-	strategies := labels(check["strategy"])
-	if check["group"] != nil {
-		t.note("check %q: group: there is no equal.", name)
+func smaller(a, b *int64) *int64 {
+	if a == nil || b == nil {
+		return cmp.Or(a, b)
 	}
-	if check["schedule"] != nil {
-		t.note("check %q: schedule: %s", name, ofSchedules)
-	}
-	before := len(t.metrics)
-	defer func() {
-		if do := text(check["on_error"]); do != "" {
-			t.onError(fmt.Sprintf("check %q: on_error", name), do, t.metrics[before:])
-		}
-	}()
-	for _, strategy := range slices.Sorted(maps.Keys(strategies)) {
-		keys := one(strategies[strategy])
-		target, _ := strconv.ParseFloat(text(keys["target"]), 64)
-		direct := map[string]string{"avg_cpu-allocated": "cpu", "avg_memory-allocated": "memory"}[query]
-		switch {
-		case strategy != "target-value" && strategy != "pass-through":
-			t.note("check %q: strategy %q: there is no equal.", name, strategy)
-			continue
-		case source == "" || source == "nomad-apm":
-			if direct == "" || strategy != "target-value" {
-				t.note("check %q: query %q of nomad-apm: Setpoint has the average percentage of what tasks ask for; set cpu or memory to what you want of that.", name, query)
-				continue
-			}
-			t.own = append(t.own, fmt.Sprintf("%s = %s", direct, number(max(1, float64(int(target+0.5))))))
-			t.metrics = append(t.metrics, "Resource:"+direct)
-		default:
-			key, value := "value", number(target)
-			if strategy == "pass-through" {
-				key, value = "average", "1"
-			}
-			t.own = append(t.own, fmt.Sprintf("metric %q {\n  source = %q\n  query  = %q\n  %s = %s\n}", name, source, query, key, value))
-			t.metrics = append(t.metrics, "External:"+name)
-			t.note("check %q: --sources-file of the agent must have a source %q; there are kinds prometheus, http and redis.", name, source)
-			if strategy == "target-value" {
-				t.note("check %q: if the query is a total, average, a target for each allocation, is steadier than value.", name)
-			}
-		}
-		if check["query_window"] != nil {
-			t.note("check %q: query_window: write the window into the query.", name)
-		}
-		if threshold, err := strconv.ParseFloat(text(keys["threshold"]), 64); err == nil {
-			*tolerance = threshold
-		}
-		for key, lines := range map[string]*[]string{"max_scale_up": &t.up, "max_scale_down": &t.down} {
-			if most := text(keys[key]); most != "" {
-				*lines = append(*lines, fmt.Sprintf("policies {\n  type          = \"Pods\"\n  value         = %s\n  periodSeconds = %d\n}", most, max(1, int(interval.Seconds()))))
-			}
-		}
-	}
+	return new(min(*a, *b))
 }
 
-// block is the scaling block as text.
-func (t *translation) block(scaling *api.ScalingPolicy) string {
-	var out strings.Builder
-	for _, note := range t.notes {
-		fmt.Fprintf(&out, "# %s\n", note)
+// setpoint is the block setpoint of the metrics. What checks say one by one is the group's here.
+func (t *translation) setpoint(interval, cooldown time.Duration) entry {
+	slices.SortFunc(t.metrics, func(a, b *translated) int { return strings.Compare(a.name, b.name) })
+	var own []entry
+	first := t.metrics[0]
+	threshold, up, down := first.threshold, first.up, first.down
+	differ := map[string]bool{}
+	for _, m := range t.metrics {
+		own = append(own, m.own)
+		differ["threshold"] = differ["threshold"] || m.threshold != first.threshold
+		differ["max_scale_up"] = differ["max_scale_up"] || !reflect.DeepEqual(m.up, first.up)
+		differ["max_scale_down"] = differ["max_scale_down"] || !reflect.DeepEqual(m.down, first.down)
+		threshold, up, down = min(threshold, m.threshold), larger(up, m.up), smaller(down, m.down)
 	}
-	behavior := "behavior {\n" + indent("scaleUp {\n"+indent(t.up)+"}\nscaleDown {\n"+indent(t.down)+"}\n") + "}"
-	own := "setpoint {\n" + indent(slices.Concat(t.own, []string{behavior}, t.stages())) + "}\n"
-	bounds := ""
-	if scaling.Min != nil {
-		bounds += fmt.Sprintf("min = %d\n", *scaling.Min)
-	}
-	if scaling.Max != nil {
-		bounds += fmt.Sprintf("max = %d\n", *scaling.Max)
-	}
-	if scaling.Enabled != nil && !*scaling.Enabled {
-		bounds += "enabled = false\n"
-	}
-	return out.String() + "scaling {\n" + indent(bounds+"policy {\n"+indent(own)+"}\n") + "}\n"
-}
-
-// indent indents lines; of a list each entry is one or more.
-func indent[T string | []string](lines T) string {
-	all := []string{}
-	switch lines := any(lines).(type) {
-	case string:
-		all = strings.Split(strings.TrimSuffix(lines, "\n"), "\n")
-	case []string:
-		if len(lines) > 0 {
-			all = strings.Split(strings.Join(lines, "\n"), "\n")
+	for _, merged := range []struct{ key, how string }{
+		{"threshold", "the smallest counts"}, {"max_scale_up", "the largest counts, and none if a check has none"}, {"max_scale_down", "the smallest counts"},
+	} {
+		if differ[merged.key] {
+			t.note("%s: checks differ, and here there is one for all metrics: %s.", merged.key, merged.how)
 		}
 	}
-	var out strings.Builder
-	for _, line := range all {
-		out.WriteString("  " + line + "\n")
+	if up == nil {
+		t.note("Without max_scale_up the Nomad Autoscaler scales up at once; here by 4 allocations or 100 %% in 15s, unless behavior.scaleUp says more.")
 	}
-	return out.String()
+	t.note("cooldown of %s: Setpoint does not stop after a change. The window of scaleDown is as long; to slow scaling up, set scaleUp.stabilizationWindowSeconds.", cooldown)
+	period := t.capped("evaluation_interval", interval, pace.MinPeriod, pace.MaxPeriod)
+	step := t.capped("the period of max_scale_up and max_scale_down", period, time.Second, longestPeriod)
+	window := t.capped("the window of scaleDown", cooldown, 0, longestWindow)
+	own = append(own, entry{key: "period", value: period.String()}, entry{key: "behavior", value: []entry{
+		{key: "scaleUp", value: append(stepped(up, step), entry{key: "tolerance", value: number(threshold)})},
+		{key: "scaleDown", value: append(append([]entry{{key: "stabilizationWindowSeconds", value: window.Seconds()}}, stepped(down, step)...), entry{key: "tolerance", value: number(threshold)})},
+	}})
+	if stages := t.stages(); stages != nil {
+		own = append(own, entry{key: "stages", value: stages})
+	}
+	return entry{key: nomad.Key, value: own}
 }
 
-// labels are blocks by their labels, as Nomad has them in JSON.
-func labels(from any) map[string]any {
-	out := map[string]any{}
-	list, ok := from.([]any)
-	if !ok {
-		list = []any{from}
+// capped brings a duration into the bounds that there are here, in whole seconds.
+func (t *translation) capped(of string, d, least, most time.Duration) time.Duration {
+	whole := min(max(d, least), most).Round(time.Second)
+	if whole != d {
+		t.note("%s: %s becomes %s here.", of, d, whole)
 	}
-	for _, each := range list {
-		if named, ok := each.(map[string]any); ok {
-			maps.Copy(out, named)
+	return whole
+}
+
+// stepped is the most that one step changes; none with a limit of 0.
+func stepped(most *int64, period time.Duration) []entry {
+	switch {
+	case most == nil:
+		return nil
+	case *most == 0:
+		return []entry{{key: "selectPolicy", value: "Disabled"}}
+	}
+	return []entry{{key: "policies", value: []entry{{key: "type", value: "Pods"}, {key: "value", value: float64(*most)}, {key: "periodSeconds", value: period.Seconds()}}}}
+}
+
+// stages leaves out metrics that fail, as the Nomad Autoscaler does unless told otherwise. A
+// single metric needs no stage: if no metric is left, nothing is scaled there nor here.
+func (t *translation) stages() []entry {
+	var out []entry
+	for _, m := range t.metrics {
+		if !m.fails && len(t.metrics) > 1 {
+			out = append(out, entry{key: "fallbacks", value: []entry{{key: "metric", value: m.name}, {key: "failureDuration", value: "0s"}, {key: "ignore", value: true}}})
 		}
 	}
 	return out
 }
 
-// one is a block's keys.
-func one(from any) map[string]any {
-	if list, ok := from.([]any); ok && len(list) == 1 {
-		from = list[0]
+// bounds are the keys of the scaling block.
+func (t *translation) bounds(g *api.TaskGroup) []entry {
+	var out []entry
+	outside := slices.ContainsFunc(t.metrics, func(m *translated) bool { return m.own.key == "metric" })
+	switch count, least := g.Count, g.Scaling.Min; {
+	case !outside && (least != nil && *least == 0 || least == nil && count != nil && *count == 0):
+		t.note("min is 1 here, not 0: from 0 only a block metric leads up again.")
+		out = append(out, entry{key: "min", value: 1.0})
+	case least != nil:
+		out = append(out, entry{key: "min", value: float64(*least)})
 	}
-	keys, _ := from.(map[string]any)
-	return keys
+	if g.Scaling.Max != nil {
+		out = append(out, entry{key: "max", value: float64(*g.Scaling.Max)})
+	}
+	if g.Scaling.Enabled != nil && !*g.Scaling.Enabled {
+		out = append(out, entry{key: "enabled", value: false})
+	}
+	return out
+}
+
+// refusal is why the agent or the service would refuse a block.
+func refusal(scaling *api.ScalingPolicy, bounds []entry, setpoint entry) error {
+	judged := &api.ScalingPolicy{Max: scaling.Max, Policy: tree([]entry{setpoint})}
+	if i := slices.IndexFunc(bounds, func(e entry) bool { return e.key == "min" }); i >= 0 {
+		judged.Min = new(int64(bounds[i].value.(float64)))
+	} else {
+		judged.Min = new(int64(1)) // Nomad takes the count
+	}
+	policy, hold := nomad.ParsePolicy(judged)
+	if hold != nil {
+		return errors.New(hold.Message)
+	}
+	violations := slices.Concat(validation.Structure(policy.Spec), validation.Structure(policy.Stages))
+	in := &recommender.Input{}
+	var more []validation.Violation
+	in.Spec, in.Options, more = conversion.Spec(policy.Spec, policy.Options, recommender.DefaultOptions())
+	violations = append(violations, more...)
+	_, more = conversion.Stages(policy.Spec, policy.Stages, in)
+	if violations = append(violations, more...); len(violations) > 0 {
+		return errors.New(violations[0].String())
+	}
+	return nil
+}
+
+func (t *translation) comments() string {
+	var out strings.Builder
+	for _, note := range t.notes {
+		fmt.Fprintf(&out, "# %s\n", note)
+	}
+	return out.String()
+}
+
+// entry is an attribute of HCL, or a block if its value is []entry.
+type entry struct {
+	key, label string
+	value      any
+}
+
+// hcl is entries as text.
+func hcl(entries []entry, indent string) string {
+	var out strings.Builder
+	for i, e := range entries {
+		if inner, block := e.value.([]entry); block {
+			label := ""
+			if e.label != "" {
+				label = " " + quoted(e.label)
+			}
+			fmt.Fprintf(&out, "%s%s%s {\n%s%s}\n", indent, e.key, label, hcl(inner, indent+"  "), indent)
+			continue
+		}
+		fmt.Fprintf(&out, "%s%-*s = %s\n", indent, widest(entries, i), e.key, literal(e.value))
+	}
+	return out.String()
+}
+
+// widest is the length of the longest key among the attributes around one, which are aligned.
+func widest(entries []entry, at int) int {
+	width := 0
+	block := func(e entry) bool { _, is := e.value.([]entry); return is }
+	for i := at; i >= 0 && !block(entries[i]); i-- {
+		width = max(width, len(entries[i].key))
+	}
+	for i := at; i < len(entries) && !block(entries[i]); i++ {
+		width = max(width, len(entries[i].key))
+	}
+	return width
+}
+
+func literal(value any) string {
+	switch value := value.(type) {
+	case string:
+		return quoted(value)
+	case float64:
+		return number(value)
+	}
+	return fmt.Sprint(value)
+}
+
+// untemplated escapes what begins a template in a text of HCL.
+var untemplated = strings.NewReplacer("${", "$${", "%{", "%%{")
+
+// quoted is a text in HCL, without templates.
+func quoted(text string) string {
+	var out strings.Builder
+	out.WriteByte('"')
+	for _, r := range untemplated.Replace(strings.ToValidUTF8(text, "\uFFFD")) {
+		switch {
+		case r == '"' || r == '\\':
+			out.WriteRune('\\')
+			out.WriteRune(r)
+		case r == '\n':
+			out.WriteString(`\n`)
+		case unicode.IsControl(r):
+			fmt.Fprintf(&out, `\u%04x`, r)
+		default:
+			out.WriteRune(r)
+		}
+	}
+	out.WriteByte('"')
+	return out.String()
+}
+
+// tree is entries as Nomad has them in JSON.
+func tree(entries []entry) map[string]any {
+	out := map[string]any{}
+	for _, e := range entries {
+		inner, block := e.value.([]entry)
+		if !block {
+			out[e.key] = e.value
+			continue
+		}
+		one := tree(inner)
+		if e.label != "" {
+			one = map[string]any{e.label: []any{one}}
+		}
+		list, _ := out[e.key].([]any)
+		out[e.key] = append(list, one)
+	}
+	return out
+}
+
+// labelled is a block with a label.
+type labelled struct {
+	label string
+	keys  map[string]any
+}
+
+// blocks are blocks with labels, as Nomad has them in JSON: in lists, and blocks of one label in a
+// list of their own.
+func blocks(from any) []labelled {
+	var out []labelled
+	for _, each := range listed(from) {
+		named, _ := each.(map[string]any)
+		for _, label := range slices.Sorted(maps.Keys(named)) {
+			for _, one := range listed(named[label]) {
+				keys, _ := one.(map[string]any)
+				out = append(out, labelled{label, keys})
+			}
+		}
+	}
+	return out
+}
+
+func listed(from any) []any {
+	if list, ok := from.([]any); ok {
+		return list
+	}
+	return []any{from}
 }
 
 func text(from any) string {

@@ -22,7 +22,7 @@ func TestTranslate(t *testing.T) {
 	g.Scaling.Policy = map[string]any{
 		"cooldown": "10s", "evaluation_interval": "2s",
 		"check": []any{map[string]any{"queue": []any{map[string]any{
-			"source": "prom", "query": "vector(2)", "strategy": []any{map[string]any{"target-value": []any{map[string]any{"target": 1, "max_scale_up": 3}}}},
+			"source": "prom", "query": "vector(2) # ${x} %{y} \"", "strategy": []any{map[string]any{"target-value": []any{map[string]any{"target": 1, "max_scale_up": 3}}}},
 		}}}},
 	}
 	job := n.register("web", g)
