@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // Calculations, in the trace's words.
@@ -224,7 +225,11 @@ func (m *metric) reading() string {
 }
 
 func (m *metric) averageReading() string {
-	average, _ := milli(m.GetCurrent().GetAverageValue())
+	text := m.GetCurrent().GetAverageValue()
+	if words := quantity.Average(text); words != text {
+		return words
+	}
+	average, _ := milli(text)
 	return m.unit.text(average)
 }
 

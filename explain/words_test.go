@@ -191,3 +191,14 @@ func TestNameLabels(t *testing.T) {
 		}
 	}
 }
+
+// The trace of a stored history has no sums; over no replicas there is no average either.
+func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
+	t.Parallel()
+	m := &metric{label: "queue", target: 10000, MetricExplanation: &setpointv1.MetricExplanation{
+		Calculation: averageValuePerReplica, Current: &setpointv1.MetricValueStatus{AverageValue: new("9223372036854775807m")},
+	}}
+	if got, want := m.reading(), "queue is at no average per replica, target 10"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

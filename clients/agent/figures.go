@@ -3,8 +3,6 @@ package agent
 import (
 	"cmp"
 	"fmt"
-	"math"
-	"strconv"
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -159,9 +157,6 @@ func goal(m *setpointv1.MetricSpec) (name string, t *setpointv1.MetricTarget) {
 	return m.GetExternal().GetMetric().GetName(), m.GetExternal().GetTarget()
 }
 
-// overNone is the average over no replicas, as Kubernetes' controller has it: the largest number.
-var overNone = strconv.FormatInt(math.MaxInt64, 10) + "m"
-
 // amount is a value: a percentage, else an average, else the value itself.
 func amount(percent *int32, average, value string) string {
 	if percent != nil {
@@ -170,7 +165,7 @@ func amount(percent *int32, average, value string) string {
 	if average != "" {
 		value = average
 	}
-	if value == overNone {
+	if value == quantity.NoAverage {
 		return "without replicas to divide it by"
 	}
 	if q, err := quantity.Parse(value); err == nil && strings.HasSuffix(value, "m") {

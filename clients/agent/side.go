@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // compare compares the decision of a shadow with the acting controller's. It emits an event
@@ -120,6 +121,8 @@ func valueText(v *setpointv1.MetricValueStatus) string {
 	case v == nil:
 	case v.AverageUtilization != nil:
 		return fmt.Sprintf("%d%%", v.GetAverageUtilization())
+	case v.GetAverageValue() == quantity.NoAverage:
+		return quantity.Average(quantity.NoAverage)
 	case v.AverageValue != nil:
 		return v.GetAverageValue() + " on average"
 	case v.Value != nil:

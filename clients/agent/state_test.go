@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // Waking an object while its reconcile is in flight is not lost.
@@ -20,4 +23,14 @@ func TestAnObjectIsHurried(t *testing.T) {
 	want(t, "due after a reconcile that was hurried", s.end(st, later), time.Time{})
 	s.begin(st)
 	want(t, "due after a reconcile that was not", s.end(st, later), later)
+}
+
+func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
+	t.Parallel()
+	none := "9223372036854775807m"
+	m := &setpointv1.MetricStatus{Type: "External", External: &setpointv1.ExternalMetricStatus{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Current: &setpointv1.MetricValueStatus{AverageValue: &none}}}
+	got := append(metricsOf(&setpointv1.HorizontalPodAutoscalerStatus{CurrentMetrics: []*setpointv1.MetricStatus{m}}, nil), reading(m))
+	if want := []string{"queue without replicas to divide it by", "queue no average"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/quantity"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
@@ -453,5 +454,5 @@ func valueOf(q quantities) string {
 	if utilization != nil {
 		return fmt.Sprintf("%d%%", *utilization)
 	}
-	return cmp.Or(q.GetAverageValue(), q.GetValue(), unknown)
+	return cmp.Or(quantity.Average(q.GetAverageValue()), q.GetValue(), unknown)
 }

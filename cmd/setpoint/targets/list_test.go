@@ -126,6 +126,24 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 	}
 }
 
+// A scale from zero has an average over no replicas.
+func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
+	t.Parallel()
+	current, want := &setpointv1.MetricValueStatus{AverageValue: new("9223372036854775807m")}, &setpointv1.MetricTarget{AverageValue: new("10")}
+	l := listedTarget{Target: &setpointv1.Target{
+		Status:    &setpointv1.HorizontalPodAutoscalerStatus{CurrentMetrics: []*setpointv1.MetricStatus{{Type: "External", External: &setpointv1.ExternalMetricStatus{Current: current}}}},
+		SpecInUse: &setpointv1.SpecInUse{Spec: &setpointv1.HorizontalPodAutoscalerSpec{Metrics: []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{Target: want}}}}},
+	}}
+	for _, tt := range [][2]string{
+		{l.metric(false), "no average/10"},
+		{metricLine(&setpointv1.MetricExplanation{Name: "queue", Calculation: "AverageValuePerReplica", Current: current, Target: want, Proposal: new(int32(4))}), "queue: no average of 10, asks for 4"},
+	} {
+		if tt[0] != tt[1] {
+			t.Errorf("%q, want %q", tt[0], tt[1])
+		}
+	}
+}
+
 // What targets get and explain say is what the list says, with the instants of what comes with the clock.
 func TestTheStatesOfOneTarget(t *testing.T) {
 	t.Parallel()

@@ -3,7 +3,7 @@ import { test } from "node:test";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { gapOf, gaps, plotted } from "../target/charts";
 import { adjustments, plain, stageName, turned } from "./adjustments";
-import { basisOf, counts, merge, told, usually } from "./decisions";
+import { basisOf, changed, counts, merge, told, usually } from "./decisions";
 import { steps, sum } from "./explained";
 import { between, columns, day, dayBefore, nearest } from "./points";
 import { story } from "./story";
@@ -93,9 +93,9 @@ test("a count that was never read is unknown, one that was is the last known", (
   const states = ["SCALE_UNREADABLE"];
   assert.equal(counts({ states }), undefined);
   assert.equal(story({ states }).head, "left as it is (the count is unknown)");
-  assert.deepEqual(counts({ states, currentReplicas: 4, desiredReplicas: 4 }), { from: 4, to: 4 });
+  assert.deepEqual(counts({ states, currentReplicas: 4, desiredReplicas: 4 }), { from: 4, to: 4, after: 4 });
   assert.equal(story({ states, currentReplicas: 4, desiredReplicas: 4 }).head, "left as it is (last known count: 4)");
-  assert.deepEqual(counts({}), { from: 0, to: 0 }, "0 that was read");
+  assert.deepEqual(counts({}), { from: 0, to: 0, after: 0 }, "0 that was read");
 });
 
 test("a click finds the nearest decision; a change, where its marker is", () => {
@@ -187,4 +187,14 @@ test("steps hold until the next, also those before what is shown, and a day late
   assert.deepEqual(between(of, -5, 3), [[0, 1], [3, 1]]);
   assert.deepEqual(between([], 0, 9), []);
   assert.deepEqual(dayBefore(of, day + 15, day + 25), [[day + 15, 3], [day + 20, 2], [day + 25, 2]]);
+});
+
+test("a chart's count is the one that was: a change that failed, was not made or is not known yet is not drawn", () => {
+  const change = (s: number, outcome: string): Decision => ({ recommendationId: `${s}`, time: at(s), currentReplicas: 6, desiredReplicas: 9, outcome });
+  const drawn = (...decisions: Decision[]) => plotted({
+    span: { from: t0 / 1000, now: t0 / 1000 + 60, to: t0 / 1000 + 60 }, decisions, recommendations: [], outlook: undefined, limits: [], ahead: [], compared: false,
+  }).data[1];
+  for (const outcome of ["FAILED", "DROPPED", "PENDING"]) assert.deepEqual(drawn(change(0, outcome), change(5, outcome)), [6, 6, 6], outcome);
+  assert.deepEqual(drawn(change(0, "FAILED"), change(5, "APPLIED")), [6, 9, 9]);
+  assert.deepEqual(["FAILED", "DROPPED", "PENDING", "APPLIED"].map((o) => changed(change(0, o))), [false, false, false, true], "only what happened has a triangle");
 });

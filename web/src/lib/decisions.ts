@@ -13,11 +13,11 @@ const fraction = (time: string | undefined): string => (/\.(\d+)/.exec(time ?? "
 /** The scale could not be read: the decision's counts are the last known ones. */
 export const unread = (d: Decision): boolean => d.states?.includes("SCALE_UNREADABLE") ?? false;
 
-/** The counts before and after a decision; undefined where none was ever read. */
-export function counts(d: Decision): { from: number; to: number } | undefined {
+/** The counts before a decision, as decided, and after it as far as is known; undefined where none was ever read. */
+export function counts(d: Decision): { from: number; to: number; after: number } | undefined {
   const from = d.currentReplicas ?? 0;
   if (from === 0 && unread(d)) return undefined;
-  return { from, to: d.desiredReplicas ?? 0 };
+  return { from, to: d.desiredReplicas ?? 0, after: reached(d) };
 }
 
 /** Whether a decision changes the count. */
@@ -25,6 +25,9 @@ export const changes = (d: Decision): boolean => (d.currentReplicas ?? 0) !== (d
 
 /** The count that a decision came to, as far as is known: one whose change is pending, failed or was never made left it as it was. */
 export const reached = (d: Decision): number => (d.outcome === "APPLIED" ? d.desiredReplicas : d.currentReplicas) ?? 0;
+
+/** Whether the count changed, as far as is known. */
+export const changed = (d: Decision): boolean => reached(d) !== (d.currentReplicas ?? 0);
 
 /** Replicas that the metrics ask for beyond what was decided, whether or not it was applied. */
 export const lacking = (proposal: number, decided: number): number => Math.max(0, proposal - decided);

@@ -10,7 +10,7 @@ export interface Reading {
   type: string;
   /** What the number is. */
   kind: "utilization" | "average" | "total" | "none";
-  /** The number: percent for utilization; NaN: none. */
+  /** The number: percent for utilization; NaN: none, or an average over no replicas. */
   number: number;
   /** The number in words: "82 %", "1.2k per replica". */
   text: string;
@@ -21,6 +21,8 @@ export function measured(v: MetricValue | undefined): Pick<Reading, "kind" | "nu
   if (v?.averageUtilization !== undefined && v.averageUtilization !== null) {
     return { kind: "utilization", number: v.averageUtilization, text: `${v.averageUtilization} %` };
   }
+  // The controller's average over no replicas, and that of a sum that it can't compute.
+  if (v?.averageValue === "9223372036854775807m") return { kind: "average", number: NaN, text: "no average" };
   if (v?.averageValue) {
     const n = quantity(v.averageValue);
     return { kind: "average", number: n, text: `${Number.isNaN(n) ? v.averageValue : compact(n)} per replica` };

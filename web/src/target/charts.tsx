@@ -6,7 +6,7 @@ import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookB
 import { axis, Chart, cursor, timeAxis } from "../components/chart";
 import { forecast } from "../lib/adjustments";
 import { type Bounds, within } from "../lib/bounds";
-import { changes, counts } from "../lib/decisions";
+import { changed, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
 import { between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
@@ -70,7 +70,7 @@ interface ReplicaChart {
 export function plotted(p: Omit<ReplicaChart, "choose" | "select" | "chosen" | "window">): { data: uPlot.AlignedData; top: number; proposals: Point[]; bounds: Bounds[]; end: number } {
   const { span, decisions, outlook } = p;
   const end = Math.max(span.from, Math.min(span.now, span.to, p.until ?? Infinity));
-  const all = decisions.map((d): Point => [seconds(d), counts(d)?.to ?? null]);
+  const all = decisions.map((d): Point => [seconds(d), counts(d)?.after ?? null]);
   const shown = decisions.filter((d) => inSpan(d, span));
   const points = between(all, span.from, end);
   const earlier = p.compared ? dayBefore(all, span.from, Math.min(span.to, span.now + day)) : [];
@@ -132,12 +132,12 @@ export function ReplicaChart(props: ReplicaChart) {
       draw: [(u) => labels.set(u, []), ...[drawMarks, drawBeyond, drawNow, drawLimits, drawAhead].map((draw) => (u: uPlot) => draw(u, live.current))],
     },
   });
-  const changed = decisions.filter((d) => changes(d) && inSpan(d, span)).length;
+  const changes = decisions.filter((d) => changed(d) && inSpan(d, span)).length;
   const last = decisions.at(-1);
-  const now = last && counts(last)?.to;
+  const now = last && counts(last)?.after;
   return (
     <Chart
-      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changed, "change")} shown. The list of decisions below has the same.${told(made.bounds)}${events(props.ahead).map((b) => ` ${clockText(millis(b.time))}: ${boundsText(b)}.`).join("")}`}
+      label={`Replicas over time: ${now === undefined ? "unknown" : integer(now)} now, ${count(changes, "change")} shown. The list of decisions below has the same.${told(made.bounds)}${events(props.ahead).map((b) => ` ${clockText(millis(b.time))}: ${boundsText(b)}.`).join("")}`}
       height={270}
       data={made.data}
       options={options}
@@ -360,14 +360,20 @@ function drawMarks(u: uPlot, p: Drawn): void {
     if (!inSpan(d, p.span)) continue;
     const known = counts(d);
     if (!known) continue;
-    const { from, to } = known;
+    const { from, after: to } = known;
+    const failed = d.outcome === "FAILED";
     const on = d === p.chosen || (d.recommendationId !== "" && d.recommendationId === p.chosen?.recommendationId);
-    if (from === to && !on) continue;
+    if (from === to && !failed && !on) continue;
     const x = u.valToPos(seconds(d), "x", true);
     const y = u.valToPos(to, "y", true);
     const size = (on ? 6.5 : 4) * px;
     g.beginPath();
-    if (from === to) g.arc(x, y, size * 0.8, 0, 7);
+    if (failed) {
+      g.font = `bold ${2.5 * size}px system-ui, sans-serif`;
+      [g.textAlign, g.textBaseline] = ["center", "middle"];
+      g.fillStyle = color("failing");
+      g.fillText("✕", x, y);
+    } else if (from === to) g.arc(x, y, size * 0.8, 0, 7);
     else {
       const way = to > from ? -1 : 1;
       g.moveTo(x, y + way * size);
@@ -375,7 +381,7 @@ function drawMarks(u: uPlot, p: Drawn): void {
       g.lineTo(x + size, y - way * size * 0.8);
       g.closePath();
     }
-    g.fillStyle = from === to ? color("accent") : to > from ? color("up") : color("down");
+    if (!failed) g.fillStyle = from === to ? color("accent") : to > from ? color("up") : color("down");
     g.fill();
     g.strokeStyle = color("surface");
     g.lineWidth = px;
@@ -426,7 +432,7 @@ export function MetricChart(props: MetricChart) {
         name ||= r.name;
         unit = r.kind === "utilization" ? "%" : "";
       }
-      values.push([seconds(d), r.kind === "none" ? null : r.number]);
+      values.push([seconds(d), Number.isFinite(r.number) ? r.number : null]);
     }
     const target: Point[] = want && Number.isFinite(want.number) ? [[Math.max(span.from, since), want.number], [span.to, want.number]] : [];
     return { data: columns([values, target]) as uPlot.AlignedData, name, unit, missing };

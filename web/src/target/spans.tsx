@@ -78,6 +78,7 @@ export function Legend(props: { decisions: readonly Decision[]; ahead: boolean; 
       {props.scheduled && <span><i class="l-scheduled" />bounds by schedules</span>}
       <span class="l-up">▲ up</span>
       <span class="l-down">▼ down</span>
+      {props.decisions.some((d) => d.outcome === "FAILED") && <span class="l-failed">✕ failed</span>}
     </div>
   );
 }

@@ -225,7 +225,7 @@ function tryPath(title: string, target: Target, decisions: readonly Decision[], 
   let replicas: number | undefined;
   for (const d of decisions.slice(-500)) {
     const known = counts(d);
-    if (known) was.push([millis(d.time), known.to]);
+    if (known) was.push([millis(d.time), known.after]);
     const m = d.currentMetrics?.[0];
     const r = m ? reading(m) : undefined;
     if (!r || r.kind === "none" || !Number.isFinite(r.number)) continue;
