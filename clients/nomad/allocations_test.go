@@ -7,8 +7,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/hashicorp/nomad/api"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
@@ -142,5 +147,39 @@ func TestRequestsAreWhatIsAllocated(t *testing.T) {
 	got := fmt.Sprintf("%s %v, before it %s", pods[0].GetContainers()[0].GetName(), pods[0].GetContainers()[0].GetRequests(), pods[0].GetInitContainers()[0].GetName())
 	if want := "app map[cpu:100 memory:64Mi], before it prepare"; got != want {
 		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// Allocations that Nomad has no room for are what Pending pods are to HPA: they exist, a total is
+// divided by them, too, and a scale up counts them as idle, so that those that run decide nothing
+// alone.
+func TestQueuedAllocationsArePendingPods(t *testing.T) {
+	for name, tt := range map[string]struct {
+		policy string
+		load   int32
+		count  int
+		event  string
+	}{
+		"a total": {queue("web", ""), 21, 3, "5 → 3: queue 4.2 (target 10); All metrics below target; 2 of 5 run: Nomad has no room for 3"},
+		"usage":   {"cpu: 60\nbehavior: {scaleUp: " + atOnce + ", scaleDown: " + atOnce + "}", 0, 5, ""},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			w.server.Placement.Room = 2
+			w.server.Placement.Usage = func(*api.AllocationListStub) (float64, uint64) { return 450, 64 << 20 } // 90 %
+			w.register(job{name: "web", count: 5, policy: tt.policy})
+			w.loads["web"] = tt.load
+			time.Sleep(20 * time.Second) // Nomad measures CPU
+			service := run(t, w, agent.Options{})
+			reconciles(1)
+			asked := service.Asked()[0].Request
+			if got, pods := asked.GetScale().GetStatusReplicas(), asked.GetPods(); got != 5 || len(pods) != 5 || pods[4].GetPhase() != "Pending" || pods[4].GetContainers()[0].GetRequests()["cpu"] != "500" {
+				t.Errorf("%s: %d replicas, pods %v", name, got, pods)
+			}
+			events := w.group("web").Events
+			if n := w.Replicas("web"); int(n) != tt.count || (len(events) > 0) != (tt.event != "") || len(events) > 0 && events[0].Message != tt.event {
+				t.Errorf("%s: %d replicas, want %d; events %+v", name, n, tt.count, events)
+			}
+		})
 	}
 }

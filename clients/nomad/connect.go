@@ -191,6 +191,8 @@ func callOf(r *http.Request) string {
 			return "events"
 		}
 		return "scale"
+	case strings.HasPrefix(path, "/v1/job/") && strings.HasSuffix(path, "/summary"):
+		return "summary"
 	case strings.HasPrefix(path, "/v1/job/"):
 		return "job"
 	}

@@ -372,7 +372,16 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	}
 	count := int32(*group.Count)
 	request := &setpointv1.RecommendRequest{Spec: wants.Spec, Pods: wants.kept.health.Pods(wants.group.Name, deploys(job, group), allocations)}
-	request.Scale = &setpointv1.Scale{SpecReplicas: count, StatusReplicas: new(placed(allocations))}
+	exist, queued := placed(allocations), int32(0)
+	if exist < count {
+		n, err := p.read.queued(ctx, wants.group)
+		if err != nil {
+			return nil, err
+		}
+		queued = min(max(int32(n), 0), count-exist) // it may be of another count
+	}
+	request.Pods = withQueued(request.Pods, queued)
+	request.Scale = &setpointv1.Scale{SpecReplicas: count, StatusReplicas: new(exist + queued)}
 	if wants.kept.zero == zeroOwn {
 		request.PreviousStatus = ownZero
 	}
@@ -382,7 +391,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: count}, Against: "the count of the group",
-		Native: *job.JobModifyIndex,
+		Notice: notice(allocations, count, queued), Native: *job.JobModifyIndex,
 	}, nil
 }
 
@@ -409,6 +418,33 @@ func placed(allocations []*Allocation) int32 {
 		}
 	}
 	return n
+}
+
+// withQueued adds the allocations that Nomad could not place, which are Pending pods: those exist
+// before they have a node. All of a group ask for the same resources.
+func withQueued(pods []*setpointv1.Pod, queued int32) []*setpointv1.Pod {
+	var like *setpointv1.Pod
+	if len(pods) > 0 {
+		like = pods[len(pods)-1]
+	}
+	for i := range queued {
+		pods = append(pods, &setpointv1.Pod{Name: fmt.Sprintf("queued-%d", i), Phase: "Pending", Containers: like.GetContainers(), InitContainers: like.GetInitContainers()})
+	}
+	return pods
+}
+
+// notice says that Nomad could not place allocations; empty: it could.
+func notice(allocations []*Allocation, count, queued int32) string {
+	if queued == 0 {
+		return ""
+	}
+	runs := 0
+	for _, a := range allocations {
+		if a.counts() && a.DesiredStatus == desiredRun && a.ClientStatus == clientRunning {
+			runs++
+		}
+	}
+	return fmt.Sprintf("%d of %d run: Nomad has no room for %d", runs, count, queued)
 }
 
 // readings adds the values of the metrics, or their errors.
@@ -463,7 +499,9 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	write := func(index uint64) (uint64, error) {
 		written, err := Scale(ctx, p.client, wants.group, Scaling{
 			Count: new(int64(change.To)), JobModifyIndex: index,
-			Message: agent.Shorten(fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Figures.With(change.Reason))),
+			Message: agent.Shorten(strings.Join(slices.DeleteFunc([]string{
+				fmt.Sprintf("%d → %d: %s", change.From, change.To, change.Figures.With(change.Reason)), seen.Notice,
+			}, func(text string) bool { return text == "" }), "; ")),
 			Meta: map[string]any{
 				metaRecommendation: change.RecommendationID, metaReason: change.Why, metaFrom: change.From, metaTo: change.To,
 			},

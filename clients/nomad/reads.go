@@ -44,6 +44,7 @@ type reader struct {
 	jobs        *sharing.Group[*api.Job]                     // by namespace and id
 	allocations *sharing.Group[map[jobGroup][]*Allocation]   // by namespace
 	deployments *sharing.Group[map[string][]*api.Deployment] // by namespace; active ones by job
+	summaries   *sharing.Group[*api.JobSummary]              // by namespace and id
 
 	// turns bounds the concurrent reads of statistics.
 	turns chan struct{}
@@ -57,6 +58,7 @@ func newReader(client *api.Client, timeout time.Duration, concurrency int) *read
 	return &reader{
 		client: client, timeout: timeout, turns: make(chan struct{}, concurrency), absent: map[string]time.Time{}, wrote: map[string]time.Time{},
 		jobs: sharing.New[*api.Job](reuse), allocations: sharing.New[map[jobGroup][]*Allocation](reuse), deployments: sharing.New[map[string][]*api.Deployment](reuse),
+		summaries: sharing.New[*api.JobSummary](reuse),
 	}
 }
 
@@ -124,6 +126,18 @@ func (r *reader) groupAllocations(ctx context.Context, g Group) ([]*Allocation, 
 		return nil, denied("allocations", "read-job", err)
 	}
 	return all[jobGroup{g.Job, g.Name}], nil
+}
+
+// queued reads how many allocations of a group Nomad could not place.
+func (r *reader) queued(ctx context.Context, g Group) (int, error) {
+	summary, _, err := r.summaries.GetSince(ctx, jobKey(g), r.lastWrite(g), r.timeout, func(ctx context.Context) (*api.JobSummary, error) {
+		summary, _, err := r.client.Jobs().Summary(g.Job, r.options(ctx, g.Namespace))
+		return summary, err
+	})
+	if err != nil {
+		return 0, denied("summary", "read-job", err)
+	}
+	return summary.Summary[g.Name].Queued, nil
 }
 
 // activeDeployments reads the active deployments of a job, usually one.

@@ -19,6 +19,8 @@ import (
 // for any number of them unless one is larger than the node. The zero value of a field is its
 // default.
 type Placement struct {
+	// Room is how many allocations of all jobs the node has room for. Default: any number.
+	Room int
 	// StartTime is how long an allocation is pending. Default: 1s.
 	StartTime time.Duration
 	// StopTime is how long a stopped allocation lingers. Default: 1s.
@@ -73,7 +75,7 @@ func (s *Server) reconcile(key jobKey, j *job) {
 			}
 		}
 		for number := range want {
-			if taken[number] || !fits(j.Job, *g.Name) {
+			if taken[number] || !fits(j.Job, *g.Name) || s.Placement.Room > 0 && s.live() >= s.Placement.Room {
 				continue
 			}
 			s.placed++
@@ -83,6 +85,58 @@ func (s *Server) reconcile(key jobKey, j *job) {
 			})
 		}
 	}
+}
+
+// live counts the allocations that are to run. The lock is held.
+func (s *Server) live() (n int) {
+	for _, j := range s.jobs {
+		for _, a := range j.allocations {
+			if a.stopped.IsZero() {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// summary counts the allocations of a job's groups by state; those that should run and are not
+// placed are queued. The lock is held.
+func (s *Server) summary(c caller, namespace, id string) answer {
+	if !c.may(namespace, "read-job") {
+		return denied()
+	}
+	key := jobKey{namespace, id}
+	j := s.jobs[key]
+	if j == nil {
+		return refuse(http.StatusNotFound, "job not found")
+	}
+	s.refresh(j)
+	out := &api.JobSummary{JobID: id, Namespace: namespace, Summary: map[string]api.TaskGroupSummary{}, Children: &api.JobChildrenSummary{}, CreateIndex: j.created, ModifyIndex: j.modified}
+	for group, count := range j.counts {
+		one := api.TaskGroupSummary{}
+		if s.Placement != nil && !j.stopped {
+			one.Queued = int(count)
+		}
+		for _, a := range j.allocations {
+			if a.group != group {
+				continue
+			}
+			if a.stopped.IsZero() {
+				one.Queued--
+			}
+			switch s.stub(key, j, a).ClientStatus {
+			case "pending":
+				one.Starting++
+			case "running":
+				one.Running++
+			case "complete":
+				one.Complete++
+			}
+		}
+		one.Queued = max(one.Queued, 0)
+		out.Summary[group] = one
+	}
+	return answer{status: http.StatusOK, index: max(s.index, 1), body: out}
 }
 
 // nodeCPU is the node's CPU, MHz.

@@ -249,6 +249,8 @@ func (s *Server) routePlaced(r *http.Request, c caller, namespace string) (answe
 		return s.listAllocations(c, query, namespace, ""), true
 	case at == "/v1/deployments" && mayRead:
 		return list(s.listDeployments(c, query, namespace))
+	case strings.HasSuffix(ofJob, "/summary") && ofJob != at:
+		return s.summary(c, namespace, strings.TrimSuffix(ofJob, "/summary")), true
 	case strings.HasSuffix(ofJob, "/allocations") && ofJob != at:
 		return s.listAllocations(c, query, namespace, strings.TrimSuffix(ofJob, "/allocations")), true
 	case at == "/v1/deployments":

@@ -392,9 +392,9 @@ type state struct {
 	Outcome, Error, Warning string
 	Hold                    *struct{ Reason, Message string }
 	Decision                *struct {
-		Current, Desired           int32
-		Reason, Inactive, Adjusted string
-		Metrics                    []string
+		Current, Desired                   int32
+		Reason, Inactive, Adjusted, Notice string
+		Metrics                            []string
 	}
 }
 

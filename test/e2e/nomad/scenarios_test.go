@@ -287,3 +287,38 @@ func TestNomadComesAndGoes(t *testing.T) {
 		return nil
 	}))
 }
+
+// Allocations without a place are Pending pods: a total is divided by them, too, so that the agent
+// doesn't take two of five that run for all, and says what it sees.
+func TestAllocationsWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	n.queue.Store(44) // five have 8.8 of 10 each
+	g := n.group("web", 5, byQueue)
+	g.Constraints = []*api.Constraint{api.NewConstraint("", api.ConstraintDistinctHosts, "")}
+	n.register("web", g)
+	n.eventually(func() error {
+		summary, _, err := n.client.Jobs().Summary("web", nil)
+		must(t, err)
+		if of := summary.Summary["web"]; of.Running == 0 || of.Running+of.Queued != 5 {
+			return fmt.Errorf("%+v", of)
+		}
+		return nil
+	})
+	a := startAgent(t, n, service.Start(t))
+	a.awaitReconciles(2)
+	a.awaitState("web.web", func(s state) error {
+		if s.Decision == nil || s.Decision.Notice != "1 of 5 run: Nomad has no room for 4" || s.Decision.Current != 5 {
+			return fmt.Errorf("it says %+v", s.Decision)
+		}
+		return nil
+	})
+	if got := n.count("web"); got != 5 {
+		t.Errorf("%d allocations, want 5", got)
+	}
+	n.queue.Store(21)
+	n.await("web", 3)
+	if got := n.scaleStatus("web").Events[0].Message; got != "5 → 3: queue 4.2 (target 10); All metrics below target; 1 of 5 run: Nomad has no room for 4" {
+		t.Errorf("the event is %q", got)
+	}
+}
