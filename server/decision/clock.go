@@ -90,10 +90,11 @@ func (c *clock) measure(ctx context.Context) {
 	}
 	offset := wall.Add(-took / 2).Sub(theirs)
 	c.offset.Store(int64(offset))
-	c.certain.Store(0)
-	if c.bound > 0 && offset.Abs() > took/2 {
-		c.certain.Store(int64(offset))
+	certain := offset
+	if c.bound <= 0 || offset.Abs() <= took/2 {
+		certain = 0
 	}
+	c.certain.Store(int64(certain))
 	c.skew.Set(offset.Seconds())
 	wrong := c.bound > 0 && offset.Abs()-took/2 > c.bound
 	if was := c.wrong.Swap(wrong); wrong != was {

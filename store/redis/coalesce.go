@@ -52,7 +52,7 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 	c.mu.Unlock()
 	if fly {
-		s.runFlight(ctx, c)
+		s.runFlight(ctx, c, p)
 	}
 	select {
 	case <-p.done:
@@ -65,14 +65,15 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 	}
 }
 
-// runFlight performs the waiting swaps, and those that arrive meanwhile.
-func (s *Store) runFlight(ctx context.Context, c *coalescer) {
+// runFlight performs the waiting swaps, and those that arrive meanwhile. The context is that of own, which another flight
+// may have taken already.
+func (s *Store) runFlight(ctx context.Context, c *coalescer, own *pendingSwap) {
 	c.mu.Lock()
 	n := min(len(c.waiting), maxCoalesced)
 	flight := c.waiting[:n:n]
 	c.waiting = c.waiting[n:]
 	c.mu.Unlock()
-	if n > 1 {
+	if n != 1 || flight[0] != own {
 		// One caller's cancellation must not cancel the others' swaps.
 		ctx = context.WithoutCancel(ctx)
 	}
@@ -87,6 +88,6 @@ func (s *Store) runFlight(ctx context.Context, c *coalescer) {
 	}
 	c.mu.Unlock()
 	if more {
-		go s.runFlight(context.WithoutCancel(ctx), c)
+		go s.runFlight(context.WithoutCancel(ctx), c, nil)
 	}
 }

@@ -1,0 +1,47 @@
+package decision
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// behind is a store whose clock is an hour behind.
+type behind struct {
+	store.Store
+	now time.Time
+}
+
+func (b behind) Time(context.Context) (time.Time, error) { return b.now.Add(-time.Hour), nil }
+
+// While the clocks are compared again, overrides begin and end by the difference that was measured before.
+func TestAMeasurementForgetsNoDifference(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_800_000_000, 0)
+	engine := memory.New(memory.Options{})
+	defer engine.Close()
+	c := newClock(behind{engine, now}, &Options{Clock: func() time.Time { return now }, MaxClockSkew: 2 * time.Hour, Log: zap.NewNop()})
+	c.measure(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for range 20_000 {
+			c.measure(t.Context())
+		}
+	}()
+	for {
+		if got := now.Sub(c.ofStore(now)); got < time.Hour/2 {
+			t.Fatalf("the clock is %s ahead of the store's, want an hour", got)
+		}
+		select {
+		case <-done:
+			return
+		default:
+		}
+	}
+}
