@@ -44,7 +44,8 @@ type cluster struct {
 	// was; only Run has it.
 	used atomic.Bool
 	idle int
-	// empty is for how many periods the record has had nothing that is in force or will be; only Run has it.
+	// empty is for how many periods the record has had nothing that is in force or will be, or was deleted lately; only Run
+	// has it.
 	empty int
 
 	mu sync.Mutex

@@ -397,9 +397,9 @@ func TestLostOverridesAreLogged(t *testing.T) {
 					t.Fatal(err)
 				}
 				step.do(t, o, instance(t, e), records)
-				time.Sleep(20 * time.Minute)
+				time.Sleep(80 * time.Minute)
 				synctest.Wait()
-				// What is empty is kept for ten minutes.
+				// What is empty is kept for ten minutes after the hour in which it says who deleted what.
 				if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || len(clusters) != 0 && !step.left {
 					t.Errorf("there are records of %v, %v", clusters, err)
 				}
@@ -420,6 +420,29 @@ func TestLostOverridesAreLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Who deleted an override is known for an hour, also of a cluster's last one, whose list is empty then.
+func TestWhoDeletedTheLastOverrideIsKnownForAnHour(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := memory.New(memory.Options{})
+		o, _ := watched(t, e)
+		created := create(t, o, shop, "freeze", held(2*time.Hour))
+		o.For(web)
+		if _, err := o.Delete(t.Context(), shop, "freeze", "bob"); err != nil {
+			t.Fatal(err)
+		}
+		for _, step := range []struct {
+			wait time.Duration
+			by   string
+		}{{0, "bob"}, {59 * time.Minute, "bob"}, {12 * time.Minute, ""}} {
+			time.Sleep(step.wait)
+			synctest.Wait()
+			if by, _, known := o.Deleted(web, stages.OfNamespace, "freeze", created.GetCreateTime().AsTime()); by != step.by || known != (by != "") {
+				t.Errorf("%s later it was deleted by %q, known %t; want %q", step.wait, by, known, step.by)
+			}
+		}
+	})
 }
 
 // Also of what no decision has read: the instance that created it warns.

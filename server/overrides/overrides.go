@@ -32,8 +32,8 @@ const (
 	readAtOnce, loadedAtOnce = 256, 16
 	// idlePeriods is after how many periods without a decision a cluster without overrides leaves the cache.
 	idlePeriods = 600
-	// emptyPeriods is after how many periods an empty record is deleted: until then it tells the instances that its
-	// overrides were deleted, and not lost.
+	// emptyPeriods is after how many periods an empty record that no longer says who deleted what is deleted: until then
+	// it tells the instances that its overrides were deleted, and not lost.
 	emptyPeriods = 600
 	// mostLost limits the names of lost overrides in a line of the log.
 	mostLost = 20
@@ -345,7 +345,7 @@ func (o *Overrides) refresh(ctx context.Context) {
 		if k != nil {
 			c.known.CompareAndSwap(k, k.without(now))
 		}
-		if c.empty++; k == nil || k.version == "" || !k.ends.IsZero() {
+		if c.empty++; k == nil || k.version == "" || !k.ends.IsZero() || slices.ContainsFunc(k.deleted, lately(now)) {
 			c.empty = 0
 		}
 		if c.empty > emptyPeriods && len(empty) < loadedAtOnce {

@@ -96,10 +96,13 @@ func decode(cluster string, record store.Record, now time.Time) ([]*setpointv1.O
 		return nil, nil, &UnreadableError{cluster, err}
 	}
 	return slices.DeleteFunc(all.GetOverrides(), func(o *setpointv1.Override) bool {
-			return !now.Before(o.GetExpireTime().AsTime())
-		}), slices.DeleteFunc(all.GetDeleted(), func(d *storedv1.DeletedOverride) bool {
-			return now.Sub(d.GetDeleteTime().AsTime()) >= deletedFor
-		}), nil
+		return !now.Before(o.GetExpireTime().AsTime())
+	}), slices.DeleteFunc(all.GetDeleted(), func(d *storedv1.DeletedOverride) bool { return !lately(now)(d) }), nil
+}
+
+// lately returns whether an override was deleted so lately that a record says who did it.
+func lately(now time.Time) func(*storedv1.DeletedOverride) bool {
+	return func(d *storedv1.DeletedOverride) bool { return now.Sub(d.GetDeleteTime().AsTime()) < deletedFor }
 }
 
 // encode returns the value of a record of overrides, which are sorted by name. It has bytes even of none: the store does
