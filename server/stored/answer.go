@@ -15,9 +15,9 @@ import (
 )
 
 const (
-	// mostOutcomes limits the cached outcomes, and mostCached the encoded history, in
-	// bytes, of such an outcome: the outcome takes several times as much.
-	mostOutcomes, mostCached = 4096, 2 << 10
+	// mostOutcomes limits the cached outcomes, and mostCached what each of them would take encoded, in bytes: as a message it
+	// takes a few times as much.
+	mostOutcomes, mostCached = 4096, 4 << 10
 )
 
 // outcome is a decision with the stored spec and its bounds, which answers all polls of a
@@ -204,7 +204,7 @@ func (c *cached) counts(records []store.Record, now time.Time) bool {
 
 // remember caches an outcome made from records.
 func (t *Targets) remember(by asker, records []store.Record, at int64, o *outcome) {
-	if len(records[1].Value) <= mostCached {
+	if proto.Size(o.recommendation) <= mostCached {
 		t.outcomes.Put(by, &cached{o, records[0].Version, records[1].Version, at})
 	}
 }

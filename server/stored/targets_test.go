@@ -371,6 +371,33 @@ func TestATellerOfZeroSwitchesNothingOff(t *testing.T) {
 	}
 }
 
+// A spec makes its record longer, and no answer: one that is nobody else's is found again within the period.
+func TestWhoeverAsksAloneGetsTheSameByALongSpec(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	spec, observed := servertest.QueueSpec(2, 20), &setpointv1.ReportObservationRequest{Target: servertest.Polled, Scale: &setpointv1.Scale{SpecReplicas: 10}}
+	template := spec.GetSpec().GetMetrics()[0]
+	spec.Spec.Metrics = nil
+	for i := range 20 {
+		m := proto.CloneOf(template)
+		m.External.Metric.Name = fmt.Sprintf("orders.region-%d.example.com-messages", i)
+		spec.Spec.Metrics = append(spec.Spec.Metrics, m)
+		observed.ExternalMetrics = append(observed.ExternalMetrics, &setpointv1.ExternalMetric{Metric: m.GetExternal().GetMetric(), Value: "100"})
+	}
+	s.SetSpec(t, spec)
+	if _, err := s.Recommendations.ReportObservation(t.Context(), observed); err != nil {
+		t.Fatal(err)
+	}
+	wantPoll(t, s, 10)
+	s.Clock.Advance(15 * time.Second)
+	zero := func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = new(int32) }
+	first := wantPoll(t, s, 0, zero)
+	s.Clock.Advance(time.Second)
+	if again := wantPoll(t, s, 0, zero); !proto.Equal(again, first) {
+		t.Errorf("decided again at %v, with a record of %d bytes", again.GetEvaluationTime().AsTime(), len(s.Stored(t, servertest.Polled)))
+	}
+}
+
 // Bounds of a poller switch on nothing that is switched off, and are enforced, as the controller
 // enforces its own, where the metrics can't be read.
 func TestBoundsOfAPollerWithoutACount(t *testing.T) {
