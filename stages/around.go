@@ -118,6 +118,7 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r := a.start(plan, runs, in)
 	defer r.free()
 	r.state.decode(kept, r.plan.Metrics)
+	r.state.withoutFuture(runs.UnixMilli())
 	if r.plan.Forecast == nil {
 		r.state.bucket = bucket{}
 	}

@@ -151,3 +151,12 @@ func (s *State) decode(b []byte, names []string) {
 		}
 	}
 }
+
+// withoutFuture moves later instants, which a wrong clock has made, to the given one.
+func (s *State) withoutFuture(now int64) {
+	s.InactiveSince, s.AtOneSince, s.Begun = min(s.InactiveSince, now), min(s.AtOneSince, now), min(s.Begun, now)
+	for i := range s.Metrics {
+		m := &s.Metrics[i]
+		m.FailingSince, m.ProposedAt, m.SuspectSince = min(m.FailingSince, now), min(m.ProposedAt, now), min(m.SuspectSince, now)
+	}
+}

@@ -11,9 +11,11 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // storeTime makes the store's clock differ from the service's by ahead, and forbids
@@ -95,6 +97,30 @@ func TestRecordsOfTheFutureAreCorrected(t *testing.T) {
 				t.Errorf("it was reported: %v", got)
 			}
 		})
+	}
+}
+
+// So are what stages remember and since when a spec is in use: else a fallback would wait for as long as the clock was ahead.
+func TestWhatStagesRememberOfTheFutureIsCorrected(t *testing.T) {
+	t.Parallel()
+	var ahead atomic.Int64
+	s := servertest.Start(t, storeTime(&ahead))
+	failing := servertest.Queue(servertest.Web, 3, 50)
+	failing.ExternalMetrics = nil
+	failing.MetricErrors = []*setpointv1.MetricError{{Metric: "External:queue-depth", Message: "no answer"}}
+	failing.Stages = &setpointv1.Stages{Fallbacks: []*setpointv1.MetricFallback{{Metric: "External:queue-depth", Replicas: new(int32(7))}}}
+	const off = 24 * time.Hour
+	s.Clock.Advance(off)
+	s.Recommend(t, failing)
+	s.Clock.Advance(-off)
+	now := s.Clock.Now()
+	s.Recommend(t, failing)
+	if since := s.Target(t, servertest.Web).GetSpecInUse().GetSinceTime().AsTime(); since.After(now) {
+		t.Errorf("the spec is in use since %s, and it is %s", since, now)
+	}
+	s.Clock.Advance(stages.DefaultFailureDuration)
+	if got := s.Recommend(t, failing).GetDesiredReplicas(); got != 7 {
+		t.Errorf("%s later there are %d replicas, want those of the fallback", stages.DefaultFailureDuration, got)
 	}
 }
 

@@ -129,13 +129,14 @@ func (r *Record) Settle(namespace string, id recommender.ID, outcome recommender
 	return settlement, next, err
 }
 
-// WithoutFuture is the history's WithoutFuture; answers later than the instant get it, too, and later
-// turns are left out.
+// WithoutFuture is the history's WithoutFuture; answers and a spec in use later than the instant get it, too, and later
+// turns are left out. What stages remember they correct themselves.
 func (r *Record) WithoutFuture(now time.Time) Record {
 	if !r.Updated.After(now) {
 		return *r
 	}
 	next := Record{History: r.History.WithoutFuture(now), Frame: r.Frame}
+	next.Spec.Since = min(next.Spec.Since, now.UnixMilli())
 	next.Turns = slices.DeleteFunc(slices.Clone(r.Turns), func(at int64) bool { return at > now.UnixMilli() })
 	next.Answers = slices.Clone(next.Answers)
 	for i := range next.Answers {
