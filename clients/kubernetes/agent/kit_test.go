@@ -119,6 +119,7 @@ type world struct {
 	deletes         []*setpointv1.DeleteTargetRequest
 	told            []string // events
 	statuses, reads int
+	forgotten       []types.UID            // by readers
 	readAt          []time.Time            // when reads began
 	scaledAt        map[string][]time.Time // by namespace/name of the workload
 	// cached are objects as the cache still has them.
@@ -479,7 +480,11 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 	return nil, nil
 }
 
-func (w *world) Forget(string, string) {}
+func (w *world) Forget(_, _ string, uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.forgotten = append(w.forgotten, uid)
+}
 
 // take waits as long as a call takes.
 func (w *world) take(call string) {

@@ -20,6 +20,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -258,6 +259,12 @@ func TestARivalIsNotFought(t *testing.T) {
 		want(t, "asked", w.askedSince(time.Time{}), 0)
 		want(t, "replicas", w.count("shop/web"), 3)
 		want(t, "condition", w.able(key), "False "+ReasonConflictingAutoscaler)
+		// Its selector is forgotten, and not that of the other one if that has its name.
+		w.with(func() {
+			if len(w.forgotten) == 0 || slices.ContainsFunc(w.forgotten, func(uid types.UID) bool { return uid != w.objects[key].GetUID() || uid == "" }) {
+				t.Errorf("forgotten: %q", w.forgotten)
+			}
+		})
 		stored := w.autoscaler(key)
 		want(t, "explanation", stored.Status.Explanation, "Not scaled: HorizontalPodAutoscaler shop/other scales Deployment shop/web.")
 		w.with(func() { delete(w.rivals, key) })

@@ -72,17 +72,17 @@ type kept struct {
 
 // forget drops what is known of an object that is gone, or whose name another one has; before is
 // nil if nothing is.
-func (p *platform) forget(key Key, before *agent.Object) {
+func (p *platform) forget(before *agent.Object) {
 	if before != nil {
-		p.leave(key)
+		p.leave(seenOf(before).object)
 		p.rivals.forget(seenOf(before).kept)
 	}
 }
 
 // leave makes the readers forget an object, so that it no longer conflicts with others.
-func (p *platform) leave(key Key) {
-	p.reader.Forget(key.Namespace, key.Name)
-	p.shadowing.Forget(key.Namespace, key.Name)
+func (p *platform) leave(o *object) {
+	p.reader.Forget(o.key.Namespace, o.key.Name, o.autoscaler.UID)
+	p.shadowing.Forget(o.key.Namespace, o.key.Name, o.autoscaler.UID)
 }
 
 // seen is an object with its kept state.
@@ -108,7 +108,7 @@ func (s seen) stored() client.Object {
 func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*agent.Object, error) {
 	o, err := p.objects.get(ctx, key)
 	if apierrors.IsNotFound(err) {
-		p.forget(key, before)
+		p.forget(before)
 		return nil, agent.ErrGone
 	}
 	if err != nil {
@@ -118,7 +118,7 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 	if before.Is(string(o.autoscaler.UID)) {
 		s.kept = seenOf(before).kept
 	} else {
-		p.forget(key, before)
+		p.forget(before)
 	}
 	p.rivals.notice(s)
 	hold, err := p.hold(ctx, s)
@@ -157,14 +157,14 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 		return nil, err
 	}
 	if rival != "" {
-		p.reader.Forget(s.key.Namespace, s.key.Name)
+		p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
 		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: ReasonConflictingAutoscaler, Message: rival}, nil
 	}
 	if !s.rivalry.certain || p.rivals.keepOn {
 		return nil, nil
 	}
 	// Another controller acts on it: a condition of its own and an occasional log line say so.
-	p.reader.Forget(s.key.Namespace, s.key.Name)
+	p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
 	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,7 +25,7 @@ import (
 type reader interface {
 	Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler, own cluster.Own) (*kubernetes.Snapshot, error)
 	Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error)
-	Forget(namespace, name string)
+	Forget(namespace, name string, uid types.UID)
 }
 
 var _ reader = (*cluster.Reader)(nil)

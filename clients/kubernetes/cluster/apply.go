@@ -19,26 +19,32 @@ const (
 	writePause = 10 * time.Millisecond
 )
 
-// MovedError means that someone else changed the replicas of a target after they were read, so
-// that the decision no longer applies. Nothing was written; evaluate the autoscaler again.
+// MovedError means that someone else changed the replicas of a target after they were read, or
+// created the target again, so that the decision no longer applies. Nothing was written; evaluate the
+// autoscaler again.
 type MovedError struct {
 	// Resource and Name of the target.
 	Resource schema.GroupResource
 	Name     string
 	// Was is spec.replicas at the decision, Now the current one.
 	Was, Now int32
+	// Recreated reports whether the target is another object of that name.
+	Recreated bool
 }
 
 // Error names the target and both counts.
 func (e *MovedError) Error() string {
+	if e.Recreated {
+		return fmt.Sprintf("%s %q was deleted and created again since it was read", e.Resource, e.Name)
+	}
 	return fmt.Sprintf("spec.replicas of %s %q was changed from %d to %d since it was read", e.Resource, e.Name, e.Was, e.Now)
 }
 
 // Apply writes replicas to the scale of a snapshot and returns the stored scale. It writes with
 // the resource version that was read. If that is out of date it reads the scale again and
-// retries while spec.replicas equals the snapshot's, five times at most.
+// retries while it is the same object and spec.replicas equals the snapshot's, five times at most.
 //
-// Errors: *MovedError if spec.replicas differs; otherwise the API's own, which are upstream's
+// Errors: *MovedError if one of both differs; otherwise the API's own, which are upstream's
 // words for a failed update.
 func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error) {
 	resource, err := r.resourceOf(snapshot)
@@ -54,8 +60,9 @@ func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, repli
 		if latest, getErr := r.getScale(ctx, resource, scale.Namespace, scale.Name); getErr == nil {
 			scale = latest
 		}
-		if was := snapshot.Scale.Spec.Replicas; scale.Spec.Replicas != was {
-			return nil, &MovedError{Resource: resource, Name: scale.Name, Was: was, Now: scale.Spec.Replicas}
+		was, recreated := snapshot.Scale.Spec.Replicas, scale.UID != snapshot.Scale.UID
+		if scale.Spec.Replicas != was || recreated {
+			return nil, &MovedError{Resource: resource, Name: scale.Name, Was: was, Now: scale.Spec.Replicas, Recreated: recreated}
 		}
 		select {
 		case <-time.After(writePause):

@@ -41,6 +41,14 @@ func TestApply(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		}},
+		{"writes nothing when it was made again with that count", func(s *apiServer) {
+			s.change(webScale, func(scale *autoscalingv1.Scale) { scale.UID = "another" })
+		}, 1, func(t *testing.T, _ *autoscalingv1.Scale, err error) {
+			var moved *cluster.MovedError
+			if !errors.As(err, &moved) || err.Error() != `deployments.apps "web" was deleted and created again since it was read` {
+				t.Errorf("got %v", err)
+			}
+		}},
 		{"gives up after five conflicts", func(s *apiServer) {
 			s.answer(func(w http.ResponseWriter, r *http.Request) bool {
 				if r.Method != http.MethodPut {

@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
@@ -92,7 +93,7 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 		return snapshot, nil
 	}
 	key := autoscalerKey{autoscaler.Namespace, autoscaler.Name}
-	r.selectors.note(key, text, selector, target.resource)
+	r.selectors.note(key, autoscaler.UID, text, selector, target.resource)
 	if snapshot.Pods, err = r.sources.Pods.Pods(ctx, key.namespace, selector); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", key.namespace, err)
 	}
@@ -103,10 +104,10 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 	return snapshot, ctx.Err()
 }
 
-// Forget drops the selector of an autoscaler. Call it for an autoscaler that is deleted or no
-// longer evaluated.
-func (r *Reader) Forget(namespace, name string) {
-	r.selectors.forget(autoscalerKey{namespace, name})
+// Forget drops the selector of the autoscaler of that UID: an object of another kind may have its name.
+// Call it for an autoscaler that is deleted or no longer evaluated.
+func (r *Reader) Forget(namespace, name string, uid types.UID) {
+	r.selectors.forget(autoscalerKey{namespace, name}, uid)
 }
 
 // NoteSelector sets the selector of an autoscaler that is not read itself, for the check that
@@ -118,7 +119,7 @@ func (r *Reader) NoteSelector(namespace, name, text string) {
 	}
 	key := autoscalerKey{namespace, name}
 	resource, _ := r.selectors.resource(key)
-	r.selectors.note(key, text, selector, resource)
+	r.selectors.note(key, "", text, selector, resource)
 }
 
 // Learn reads the selector of an autoscaler that is not evaluated, for the check that no pod

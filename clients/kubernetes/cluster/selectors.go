@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
@@ -33,6 +34,8 @@ type bucketKey struct {
 }
 
 type autoscalerSelector struct {
+	// uid is the autoscaler's, "" if it is unknown.
+	uid types.UID
 	// text is the selector's.
 	text     string
 	selector labels.Selector
@@ -49,15 +52,15 @@ func newSelectors() *selectors {
 }
 
 // note records the selector of an autoscaler and the resource of its target.
-func (k *selectors) note(key autoscalerKey, text string, selector labels.Selector, resource schema.GroupResource) {
+func (k *selectors) note(key autoscalerKey, uid types.UID, text string, selector labels.Selector, resource schema.GroupResource) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old := k.autoscalers[key]; old != nil && old.text == text {
-		old.resource = resource
+		old.uid, old.resource = uid, resource
 		return
 	}
 	k.remove(key)
-	entry := &autoscalerSelector{text: text, selector: selector, resource: resource}
+	entry := &autoscalerSelector{uid: uid, text: text, selector: selector, resource: resource}
 	entry.bucket = k.smallestBucket(key.namespace, selector)
 	k.autoscalers[key] = entry
 	if k.buckets[entry.bucket] == nil {
@@ -78,11 +81,13 @@ func (k *selectors) smallestBucket(namespace string, selector labels.Selector) b
 	return smallest
 }
 
-// forget drops an autoscaler.
-func (k *selectors) forget(key autoscalerKey) {
+// forget drops an autoscaler, unless another one has its name.
+func (k *selectors) forget(key autoscalerKey, uid types.UID) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.remove(key)
+	if entry := k.autoscalers[key]; entry != nil && entry.uid == uid {
+		k.remove(key)
+	}
 }
 
 // remove drops an autoscaler. The caller holds k.mu.

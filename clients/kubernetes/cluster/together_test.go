@@ -216,6 +216,7 @@ func TestSelectorsThatOverlap(t *testing.T) {
 	server.addScale("elsewhere", "deployments", "rival", "app=web")
 	reader := readerOf(t, server)
 	web, rival := autoscalerOf(t, cpuMetric), named(autoscalerOf(t, cpuMetric), "rival")
+	rival.UID = "1"
 	elsewhere := named(web, "rival")
 	elsewhere.Namespace = "elsewhere"
 	problem := func() string {
@@ -241,7 +242,11 @@ func TestSelectorsThatOverlap(t *testing.T) {
 	if got := problem(); got == "" {
 		t.Error("the selector was forgotten with a failure")
 	}
-	reader.Forget("shop", "rival")
+	reader.Forget("shop", "rival", "that of an object of another kind")
+	if got := problem(); got == "" {
+		t.Error("the selector was forgotten with a namesake")
+	}
+	reader.Forget("shop", "rival", rival.UID)
 	if got := problem(); got != "" {
 		t.Errorf("the selector was kept: %s", got)
 	}
