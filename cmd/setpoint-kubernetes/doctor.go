@@ -62,6 +62,7 @@ func (p *patient) checks() []doctor.Check {
 		{Name: apiCheck, Run: p.connect},
 		{Name: "rights", After: apiCheck, Run: p.rights},
 		{Name: objectsCheck, After: apiCheck, Run: p.objects},
+		{Name: "specs", After: objectsCheck, Run: p.specs},
 		{Name: "metrics", After: objectsCheck, Run: p.metrics},
 		{Name: "rivals", After: objectsCheck, Run: p.rivals},
 		{Name: "lease", After: apiCheck, Run: p.lease},
@@ -274,6 +275,24 @@ func (p *patient) objects(ctx context.Context) []doctor.Finding {
 		return doctor.Notice("create one, or set --source and --namespace", "there is nothing to scale: %s", text)
 	}
 	return doctor.Good("%s", text)
+}
+
+// specs looks for what of an object keeps the agent from scaling it.
+func (p *patient) specs(context.Context) []doctor.Finding {
+	const most = 20 // findings
+	var found []doctor.Finding
+	look := func(source agent.Source, o client.Object) {
+		if problem := agent.ProblemOf(o); problem != nil && p.has(source) && len(found) < most {
+			found = append(found, doctor.Bad("correct the object", "%s %s/%s is not scaled: %v", source.Kind(), o.GetNamespace(), o.GetName(), problem)...)
+		}
+	}
+	for i := range p.hpas {
+		look(agent.HPA, &p.hpas[i])
+	}
+	for i := range p.autoscalers {
+		look(agent.Autoscaler, &p.autoscalers[i])
+	}
+	return found
 }
 
 // metricsAPIs are the API groups of metrics, and metricsAPI the one of a type.

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/version"
 	"k8s.io/client-go/rest"
 
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
@@ -214,6 +216,36 @@ func TestDoctorNamesWhoTheShadowsAreComparedWith(t *testing.T) {
 		found := p.rivals(t.Context())
 		if len(found) != 1 || found[0].Level != want || !strings.HasPrefix(found[0].Text, "kube-controller-manager writes the status of HorizontalPodAutoscalers (1)") {
 			t.Errorf("shadow %t: %+v", shadow, found)
+		}
+	}
+}
+
+// What keeps the agent from scaling one object is a problem to doctor, too, and leaves its other checks alone.
+func TestDoctorNamesInvalidObjects(t *testing.T) {
+	t.Parallel()
+	annotated := func(name, annotation, value string) autoscalingv2.HorizontalPodAutoscaler {
+		return autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{annotation: value}}}
+	}
+	hpas := []autoscalingv2.HorizontalPodAutoscaler{
+		annotated("a", agent.ShadowAnnotation, "maybe"), annotated("b", agent.StagesAnnotation, "{"), annotated("c", agent.FleetAnnotation, "web"), annotated("d", agent.ShadowAnnotation, "true"),
+	}
+	own := v1.Autoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Spec: v1.AutoscalerSpec{Unreadable: "it is wrong"}}
+	for source, want := range map[string]string{"hpa": "a b c", "autoscaler": "e", "both": "a b c e"} {
+		p := patientOf(t, apiServer(t, nil, ""), func(s *settings) { s.Source = source })
+		p.hpas = hpas
+		if source != "hpa" {
+			p.autoscalers = []v1.Autoscaler{own}
+		}
+		var names []string
+		for _, f := range p.specs(t.Context()) {
+			_, name, _ := strings.Cut(f.Text, " shop/")
+			name, _, _ = strings.Cut(name, " ")
+			if names = append(names, name); f.Level != doctor.Problem || !strings.Contains(f.Text, " is not scaled: ") {
+				t.Errorf("%s: found %+v", source, f)
+			}
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("%s: problems of %s, want %s", source, got, want)
 		}
 	}
 }

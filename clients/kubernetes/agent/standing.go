@@ -48,6 +48,15 @@ func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscal
 	return standing
 }
 
+// ProblemOf returns what of a HorizontalPodAutoscaler or an Autoscaler keeps the agent from scaling it;
+// nil: nothing.
+func ProblemOf(stored client.Object) error {
+	if o := objectOf(stored); o != nil {
+		return o.problem
+	}
+	return nil
+}
+
 func objectOf(stored client.Object) *object {
 	switch stored := stored.(type) {
 	case *v1.Autoscaler:
