@@ -59,7 +59,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
-	seen := &patient{settings: s, config: cluster}
+	seen := &patient{settings: s, config: cluster, named: parts.Sources}
 	return &agentcmd.Platform{
 		Platform: a.Platform(), Kinds: agent.Kinds(), Ready: a.Ready, Problem: a.Standby,
 		Queue: &agentcmd.Queue{QueueOptions: a.Queue(), Run: func(ctx context.Context, loop *loop.Loop) error {

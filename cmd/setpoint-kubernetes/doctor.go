@@ -28,6 +28,7 @@ import (
 	loop "github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
@@ -35,6 +36,8 @@ import (
 type patient struct {
 	*settings
 	config *rest.Config
+	// named are the sources that answer named metrics of Autoscalers.
+	named  *samples.Set
 	client client.Client
 	api    discovery.DiscoveryInterface
 	// user is the account that asks.
@@ -337,8 +340,6 @@ func (p *patient) metrics(ctx context.Context) []doctor.Finding {
 		case users[api].objects == 0 && !there:
 		case users[api].objects == 0:
 			found = append(found, doctor.Notice(remedy, "%s", text)...)
-		case api == metricsAPIs[2] && p.SourcesFile != "":
-			found = append(found, doctor.Notice("", "%s, unless --sources-file has their metrics", text)...)
 		default:
 			found = append(found, doctor.Bad(remedy, "%s", text)...)
 		}
@@ -372,9 +373,12 @@ type metricsUse struct {
 // usersOfMetrics counts the objects that use an API.
 func (p *patient) usersOfMetrics() map[string]metricsUse {
 	users := map[string]metricsUse{}
-	count := func(namespace string, metrics []autoscalingv2.MetricSpec) {
+	count := func(namespace string, metrics []autoscalingv2.MetricSpec, named bool) {
 		own := map[string]bool{}
 		for i := range metrics {
+			if named && agent.IsNamed(p.named, namespace, &metrics[i]) {
+				continue
+			}
 			api := metricsAPI[metrics[i].Type]
 			use := users[api]
 			if !own[api] {
@@ -388,11 +392,11 @@ func (p *patient) usersOfMetrics() map[string]metricsUse {
 	}
 	if p.has(agent.HPA) {
 		for i := range p.hpas {
-			count(p.hpas[i].Namespace, p.hpas[i].Spec.Metrics)
+			count(p.hpas[i].Namespace, p.hpas[i].Spec.Metrics, false)
 		}
 	}
 	for i := range p.autoscalers {
-		count(p.autoscalers[i].Namespace, p.autoscalers[i].Spec.Metrics)
+		count(p.autoscalers[i].Namespace, p.autoscalers[i].Spec.Metrics, true)
 	}
 	return users
 }

@@ -13,6 +13,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
@@ -82,7 +84,7 @@ func patientOf(t *testing.T, config *rest.Config, change func(*settings)) *patie
 	s := defaults()
 	s.Settings, s.Source, s.LeaderElectName = &all, "hpa", "setpoint-agent"
 	change(s)
-	p := &patient{settings: s, config: config}
+	p := &patient{settings: s, config: config, named: &samples.Set{}}
 	if found := p.connect(t.Context()); len(found) != 1 || found[0].Level == doctor.Problem {
 		t.Fatalf("connect: %+v", found)
 	}
@@ -127,7 +129,8 @@ func TestDoctorNamesAnAbsentMetricsAPI(t *testing.T) {
 				{"away", away, true, "", doctor.Problem, "does not answer: ", see},
 				{"away, and not used", away, false, "", doctor.Note, "does not answer: ", see},
 				{"without what is behind it", half, true, "", doctor.Problem, "does not answer: ", see},
-				{"absent beside a sources file", absent, true, "sources.yaml", map[bool]doctor.Level{true: doctor.Note, false: doctor.Problem}[group == "external.metrics.k8s.io"], "is not there", ""},
+				// HorizontalPodAutoscalers have no named metrics.
+				{"absent beside a sources file", absent, true, "sources.yaml", doctor.Problem, "is not there", install},
 			} {
 				p := patientOf(t, tt.config, func(s *settings) { s.SourcesFile = tt.sources })
 				var metrics []autoscalingv2.MetricSpec
@@ -216,6 +219,55 @@ func TestDoctorNamesWhoTheShadowsAreComparedWith(t *testing.T) {
 		found := p.rivals(t.Context())
 		if len(found) != 1 || found[0].Level != want || !strings.HasPrefix(found[0].Text, "kube-controller-manager writes the status of HorizontalPodAutoscalers (1)") {
 			t.Errorf("shadow %t: %+v", shadow, found)
+		}
+	}
+}
+
+// A metric of an Autoscaler that the operator's sources answer needs no metrics API; any other one does.
+func TestDoctorLeavesOutNamedMetrics(t *testing.T) {
+	t.Parallel()
+	config, err := samples.ParseConfig([]byte(`{sources: {prom: {prometheus: {url: 'http://127.0.0.1:1'}}}, metrics: {
+		queue: {namespaces: [shop], source: prom, query: up}, depth: {type: Pods, namespaces: [shop], source: prom, query: up, podLabel: pod}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named, err := samples.New(config, samples.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer named.Close()
+	metrics := func(external, pods string) []autoscalingv2.MetricSpec {
+		target := autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("1"))}
+		return []autoscalingv2.MetricSpec{
+			{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: external}, Target: target}},
+			{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricSource{Metric: autoscalingv2.MetricIdentifier{Name: pods}, Target: target}},
+		}
+	}
+	for _, tt := range []struct {
+		external, pods string
+		hpa            bool
+		want           string
+	}{
+		{"queue", "depth", false, ""},
+		{"other", "depth", false, "external.metrics.k8s.io is not there; objects that use it: 1"},
+		{"queue", "other", false, "custom.metrics.k8s.io is not there; objects that use it: 1"},
+		{"queue", "depth", true, "custom.metrics.k8s.io is not there; objects that use it: 1\nexternal.metrics.k8s.io is not there; objects that use it: 1"},
+	} {
+		p := patientOf(t, apiServer(t, nil, ""), func(s *settings) { s.Source, s.SourcesFile = "both", "sources.yaml" })
+		p.named = named
+		if spec := metrics(tt.external, tt.pods); tt.hpa {
+			p.hpas = []autoscalingv2.HorizontalPodAutoscaler{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: spec}}}
+		} else {
+			p.autoscalers = []v1.Autoscaler{{ObjectMeta: metav1.ObjectMeta{Namespace: "shop"}, Spec: v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: spec}}}}
+		}
+		var problems []string
+		for _, f := range p.metrics(t.Context()) {
+			if f.Level == doctor.Problem {
+				problems = append(problems, f.Text)
+			}
+		}
+		if got := strings.Join(problems, "\n"); got != tt.want {
+			t.Errorf("%+v: problems %q", tt, got)
 		}
 	}
 }

@@ -47,11 +47,7 @@ func snapshotFor(ctx context.Context, from reader, o *object, metrics NamedMetri
 		return from.Snapshot(ctx, o.autoscaler, nil)
 	}
 	return from.Snapshot(ctx, o.autoscaler, func(m *autoscalingv2.MetricSpec) cluster.OwnRead {
-		if m.External == nil && m.Pods == nil && m.Object == nil {
-			return nil
-		}
-		spec := kubernetes.SpecToProto(&autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: []autoscalingv2.MetricSpec{*m}}).GetMetrics()[0]
-		metric, ok, refused := metrics.Named(o.autoscaler.Namespace, spec)
+		metric, ok, refused := namedOf(metrics, o.autoscaler.Namespace, m)
 		if !ok {
 			return nil
 		}
@@ -70,6 +66,21 @@ func snapshotFor(ctx context.Context, from reader, o *object, metrics NamedMetri
 			return valuesOf(metrics.Read(ctx, []samples.Metric{metric}, names))
 		}
 	})
+}
+
+// namedOf returns how the operator's sources answer a metric of an Autoscaler; false if they don't.
+func namedOf(metrics NamedMetrics, namespace string, m *autoscalingv2.MetricSpec) (metric samples.Metric, ok bool, refused error) {
+	if m.External == nil && m.Pods == nil && m.Object == nil {
+		return samples.Metric{}, false, nil
+	}
+	spec := kubernetes.SpecToProto(&autoscalingv2.HorizontalPodAutoscalerSpec{Metrics: []autoscalingv2.MetricSpec{*m}}).GetMetrics()[0]
+	return metrics.Named(namespace, spec)
+}
+
+// IsNamed reports whether the operator's sources answer a metric of an Autoscaler, so that no metrics API is asked.
+func IsNamed(metrics NamedMetrics, namespace string, m *autoscalingv2.MetricSpec) bool {
+	_, ok, _ := namedOf(metrics, namespace, m)
+	return ok
 }
 
 var errNoQuantity = errors.New("the source's value is not a quantity")
