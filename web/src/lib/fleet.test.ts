@@ -239,7 +239,14 @@ test("a member's reading and share are its fleet's present ones, not those of an
   assert.deepEqual(store.requests.filter((p) => p === `/v1/${of("all")}/fleet`).length, 1, "one answer is for all its members");
   store.take([told(3600, 6)]);
   assert.deepEqual(says(store), ["10 per replica", "share of fleet: 4 of 8; 1 find no place"]);
-  store.take([told(0, 5)]);
+  store.abort.abort();
+  for (const since of [119, 121]) {
+    store.unsure.clear();
+    Object.assign(store.find(of("eu"))!, { read: Date.now() / 1000 - since, updated: Date.now() / 1000 });
+    store.pass();
+    assert.equal(store.unsure.has(store.find(of("eu"))!), since > 120, "it is asked for again, however long its members may be silent");
+  }
+  store.take([told(-1, 5)]);
   assert.deepEqual(says(store), ["90 per replica", "share of fleet: 5 of 12"], "what is decided now is newer");
   const alone = await page({ [targetsPath]: {}, [`/v1/${of("eu")}/decisions`]: {} }, 3600, "eu");
   alone.take([told(3600, 6)]);

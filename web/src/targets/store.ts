@@ -603,7 +603,8 @@ export class TargetsStore {
     const until = row.updated + row.patience;
     const over = row.read > until;
     if (over) row.bits |= NotAsked;
-    if (over ? now - row.read > listEvery : row.read > 0 && now > until) this.unsure.add(row);
+    const old = now - row.read > listEvery;
+    if (over ? old : row.read > 0 && (now > until || (old && row.told?.share))) this.unsure.add(row);
   }
 
   private take(batch: readonly WatchedDecision[]): void {
