@@ -6,7 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -44,4 +47,39 @@ func TestTranslate(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// Nomad parses what the documentation shows of job files.
+func TestDocumentedBlocksAreHCL(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	pages, err := filepath.Glob("../../../docs/*/*.md")
+	must(t, err)
+	fence := regexp.MustCompile("(?s)\n *```hcl\n(.*?)\n *```")
+	parsed := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		must(t, err)
+		for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
+			block := found[1]
+			for _, outer := range []struct{ inner, format string }{
+				{"stages", "setpoint {\n%s\n}"}, {"setpoint", "policy {\n%s\n}"}, {"policy", "scaling {\nmax = 9\n%s\n}"},
+				{"scaling", "group \"web\" {\n%s\ntask \"app\" {\ndriver = \"mock_driver\"\n}\n}"}, {"group", "job \"web\" {\n%s\n}"},
+			} {
+				if strings.HasPrefix(block, outer.inner+" ") {
+					block = fmt.Sprintf(outer.format, block)
+				}
+			}
+			if !strings.HasPrefix(block, "job ") {
+				continue // of an agent of Nomad
+			}
+			parsed++
+			if _, err := n.client.Jobs().ParseHCL(block, false); err != nil {
+				t.Errorf("%s: %v\n%s", page, err, found[1])
+			}
+		}
+	}
+	if parsed < 5 {
+		t.Errorf("%d blocks were parsed", parsed)
+	}
 }
