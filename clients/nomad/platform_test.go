@@ -284,12 +284,14 @@ func TestAWrongPolicyIsReportedOnce(t *testing.T) {
 		w.register(job{name: "theirs", count: 2, policy: "cpu: 60", change: func(j *api.Job) {
 			j.TaskGroups[0].Scaling.Policy["check"] = []any{map[string]any{"cpu": []any{map[string]any{}}}}
 		}})
+		w.register(job{name: "refused", count: 2, policy: "cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 9999}}"})
 		for range 2 {
 			run(t, w, agent.Options{})
 			reconciles(5)
 		}
 		for name, want := range map[string]string{
-			"web": "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q.source: there is no such source",
+			"refused": "RecommendationRefused: the recommender refused to decide: spec.behavior.scaleDown.stabilizationWindowSeconds: ",
+			"web":     "InvalidObject: setpoint.cup: there is no such key; did you mean cpu?", "elsewhere": "InvalidObject: setpoint.metric.q.source: there is no such source",
 			"theirs": "ConflictingAutoscaler: the policy has check blocks as well, on which the Nomad Autoscaler acts",
 		} {
 			events := w.group(name).Events

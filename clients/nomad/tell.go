@@ -27,7 +27,7 @@ const (
 const shadowEvery = time.Minute
 
 // Tell implements agent.Teller: it writes an event without a count for a shadow's decision, and
-// an error event for a wrong policy. A dry run of the whole agent writes nothing, not even for
+// an error event for a wrong policy, and for what the service refuses. A dry run of the whole agent writes nothing, not even for
 // groups that are shadows by their policy.
 func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 	wants := t.Object.Native.(*scaled)
@@ -39,7 +39,7 @@ func (p *Platform) Tell(ctx context.Context, t *agent.Telling) {
 		return
 	}
 	switch {
-	case t.Hold != nil && (t.Hold.Reason == agent.ReasonInvalidObject || t.Hold.Reason == agent.ReasonConflictingAutoscaler):
+	case t.Hold != nil && slices.Contains([]string{agent.ReasonInvalidObject, agent.ReasonConflictingAutoscaler, agent.ReasonRecommendationRefused}, t.Hold.Reason):
 		p.tellWrong(ctx, t, wants, t.Hold.Reason+": "+t.Hold.Message)
 	case t.Decision != nil && own:
 		p.tellShadow(ctx, t, wants)
@@ -73,10 +73,11 @@ func (p *Platform) tellShadow(ctx context.Context, t *agent.Telling, wants *scal
 }
 
 // tellWrong writes an event about why a group is not scaled, once, and not if an earlier agent
-// already did. It retries a failed write.
+// already did. It retries a failed write. What the service says may change with each answer.
 func (p *Platform) tellWrong(ctx context.Context, t *agent.Telling, wants *scaled, message string) {
 	message = agent.Shorten(message)
-	if message == wants.kept.lastEvent || wants.kept.eventError != "" && time.Since(wants.kept.lastEventAt) < shadowEvery {
+	seldom := wants.kept.eventError != "" || t.Hold.Reason == agent.ReasonRecommendationRefused
+	if message == wants.kept.lastEvent || seldom && time.Since(wants.kept.lastEventAt) < shadowEvery {
 		return
 	}
 	wants.kept.lastEventAt = time.Now()
