@@ -135,7 +135,12 @@ func (o *Object) Why(now time.Time) string {
 	case o.Hold != nil:
 		add(fmt.Sprintf("%s, for %s: %s", o.Hold.Reason, printable.Age(now.Sub(o.Hold.Since)), o.Hold.Message))
 	case o.Cause != "":
-		add(d.Notice, o.Cause, d.adjusted(), d.Fleet)
+		add(d.Notice)
+		// A doubt of the zero guard is the cause, and what it adjusted.
+		if _, doubt, _ := strings.Cut(o.Cause, "the value "); doubt == "" || !strings.Contains(d.Adjusted, doubt) {
+			add(o.Cause)
+		}
+		add(d.adjusted(), d.Fleet)
 	case o.Error != "":
 		add(o.Error, d.fleet())
 	case d != nil && d.Inactive != "":
