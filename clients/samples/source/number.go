@@ -11,7 +11,7 @@ import (
 
 // Why a value can't be used.
 var (
-	ErrNaN      = errors.New("the value is NaN, as 0/0 is: guard the division, for example with «> 0» or «or vector(0)»")
+	ErrNaN      = errors.New("the value is NaN, as 0/0 is: if a quotient without a divisor shall be 0, query «a / (b > 0) or b == 0», in which no data stays an error")
 	errInfinite = errors.New("the value is infinite: guard the division")
 	ErrNegative = errors.New("the value is negative, which the controller would take for an overflow: use clamp_min(…, 0), or set allowNegative")
 	errReported = errors.New("the value is negative, which the controller would take for an overflow: report 0 or more")
