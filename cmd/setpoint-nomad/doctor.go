@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -98,7 +99,7 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 		}},
 	}
 	var out []doctor.Finding
-	granted := []string{}
+	granted, lacking := []string{}, map[string][]string{} // namespaces, the latter by what is missing
 	for _, namespace := range namespaces {
 		var missing []string
 		for _, n := range needed {
@@ -121,10 +122,18 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 		case p.namespace == "*" && len(missing) == len(needed):
 			out = append(out, doctor.Notice("", "namespace %s: the token has none of the capabilities, so its groups are not scaled", namespace)...)
 		default:
-			out = append(out, doctor.Bad(tokenRemedy, "namespace %s: the token lacks %s", namespace, strings.Join(missing, ", "))...)
+			what := strings.Join(missing, ", ")
+			lacking[what] = append(lacking[what], namespace)
 		}
 	}
-	if len(granted) == 0 {
+	for _, what := range slices.Sorted(maps.Keys(lacking)) {
+		out = append(out, doctor.Bad(tokenRemedy, "the token lacks %s in %s", what, strings.Join(lacking[what], ", "))...)
+	}
+	switch {
+	case len(granted) > 0:
+	case len(lacking) > 0:
+		return out
+	default:
 		return append(out, doctor.Bad(tokenRemedy, "the token may scale in no namespace")...)
 	}
 	return append(doctor.Good("the token has what is needed in %s", strings.Join(granted, ", ")), out...)

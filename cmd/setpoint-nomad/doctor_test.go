@@ -24,6 +24,7 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 		{"an unknown key", "cup: 60", nil, "did you mean cpu?"},
 		{"an unknown source", "metric: {q: {source: nowhere, query: up, average: 10}}", nil, `setpoint.metric.q.source: there is no source "nowhere"; none is configured`},
 		{"a periodic job", "cpu: 60", func(j *api.Job) { j.Periodic = &api.PeriodicConfig{Spec: new("@daily")} }, "the job can't be scaled, because it is periodic"},
+		{"a parameterized job", "cpu: 60", func(j *api.Job) { j.Type, j.ParameterizedJob = new("batch"), &api.ParameterizedJobConfig{} }, "the job can't be scaled, because it is parameterized"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,5 +75,23 @@ func TestDoctorDoesNotTakeAFailureForARight(t *testing.T) {
 		if len(found) != 1 || !strings.Contains(found[0].Text, want) || (found[0].Level == doctor.Problem) != (path != "") {
 			t.Errorf("%s fails: %+v, want %q", path, found, want)
 		}
+	}
+}
+
+// One thing that is missing is one problem, in however many namespaces.
+func TestDoctorTellsAMissingRightOnce(t *testing.T) {
+	t.Parallel()
+	server := &nomadtest.Server{Intercept: func(r *http.Request) (int, string) {
+		switch {
+		case r.URL.Path == "/v1/namespaces":
+			return http.StatusOK, `[{"Name":"default"},{"Name":"shop"}]`
+		case strings.HasSuffix(r.URL.Path, "/scale"):
+			return http.StatusForbidden, "Permission denied"
+		}
+		return 0, ""
+	}}
+	found := (&patient{client: nomadtest.Client(t, server), namespace: "*"}).rights(t.Context())
+	if len(found) != 1 || found[0].Text != "the token lacks scale-job in default, shop" {
+		t.Errorf("got %+v", found)
 	}
 }

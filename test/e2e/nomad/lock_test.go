@@ -92,7 +92,7 @@ func TestDoctor(t *testing.T) {
 		says  []string
 	}{
 		{1, []string{"--nomad-token-file=" + a.tokenFile}, []string{"the token has what is needed in " + n.namespace, "2 groups have a block setpoint", "group wrong of job wrong", "did you mean cpu?"}},
-		{1, nil, []string{"namespace " + n.namespace + ": the token lacks list-scaling-policies, read-scaling-policy, read-job, scale-job"}},
+		{1, nil, []string{"the token lacks list-scaling-policies, read-scaling-policy, read-job, scale-job in " + n.namespace}},
 		{1, []string{"--nomad-address=http://127.0.0.1:1"}, []string{"does not answer", "skipped"}},
 	} {
 		out := doctor(c.code, c.flags...)
@@ -103,7 +103,7 @@ func TestDoctor(t *testing.T) {
 		}
 	}
 	must(t, os.WriteFile(a.tokenFile, []byte(n.token("doctor-of-"+n.namespace).SecretID), 0o600))
-	if out := doctor(1, "--nomad-token-file="+a.tokenFile); !strings.Contains(out, "the token lacks scale-job\n") {
+	if out := doctor(1, "--nomad-token-file="+a.tokenFile); !strings.Contains(out, "the token lacks scale-job in ") {
 		t.Errorf("doctor does not name the capability:\n%s", out)
 	}
 	if _, _, err := n.client.Jobs().Deregister("wrong", true, nil); err != nil {
