@@ -50,7 +50,7 @@ type Step struct {
 	Scenario *recording.Scenario
 	// Index of the step in the scenario, from 0.
 	Index int
-	// Response and Report are nil if nothing was requested or applied.
+	// Response and Report are nil if nothing was requested or reported.
 	Response *setpointv1.RecommendResponse
 	Report   *setpointv1.ReportScaleResponse
 	Outcome  recording.Outcome
@@ -63,7 +63,7 @@ type Step struct {
 // Options are the settings of a Runner. The zero value replays as recorded.
 type Options struct {
 	// Spec replaces that of the recordings, and Stages their stages, nil: none; nothing is compared then.
-	// Overrides are in force as they were recorded.
+	// Overrides are in force as they were recorded, and a change counts if it was made: by the recording, or the next count.
 	Spec   *autoscalingv2.HorizontalPodAutoscalerSpec
 	Stages *setpointv1.Stages
 	// NoCompare disables comparisons.
@@ -224,7 +224,7 @@ func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendR
 		return err
 	}
 	failure := step.Scenario.Steps[step.Index].ScaleUpdateError
-	if step.Response.GetDesiredReplicas() != step.Response.GetCurrentReplicas() && !step.Scenario.Steps[step.Index].Unreported {
+	if step.Response.GetDesiredReplicas() != step.Response.GetCurrentReplicas() && r.reports(step) {
 		report := &setpointv1.ReportScaleRequest{
 			Target: req.GetTarget(), RecommendationId: step.Response.GetRecommendationId(),
 			Outcome: "APPLIED", Message: failure,
@@ -241,6 +241,16 @@ func (r *Runner) ask(ctx context.Context, step *Step, req *setpointv1.RecommendR
 		step.Outcome.Status, step.Outcome.Error = step.Response.GetStatus(), step.Response.GetError()
 	}
 	return nil
+}
+
+// reports reports whether it is recorded what came of the step's change. Of another spec's that is the case only if it was
+// made; as of a shadow's, nothing is reported of others, and the engine settles them by the next count.
+func (r *Runner) reports(step *Step) bool {
+	recorded := &step.Scenario.Steps[step.Index]
+	if r.options.Spec == nil {
+		return !recorded.Unreported
+	}
+	return recorded.Expect != nil && recorded.Expect.Scaled && recorded.Expect.ScaledTo == step.Response.GetDesiredReplicas()
 }
 
 func (r *Runner) compare(step *Step) {
