@@ -216,6 +216,9 @@ func (w *world) total(m *metricState) int64 {
 // level is what a metric follows, averaged over its window.
 func (w *world) level(u *Usage) float64 {
 	from, to := w.window(u)
+	if u.Recorded {
+		return w.loadAt(to)
+	}
 	if from == to { // at the start: the load of that instant
 		switch u.Follows {
 		case Served, Offered:
@@ -245,6 +248,10 @@ func (w *world) level(u *Usage) float64 {
 // created.
 func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 	start, end := w.window(u)
+	if u.Recorded {
+		w.podShares(u, end, give)
+		return
+	}
 	a, b := w.entryAt(start), w.entryAt(end)
 	for _, p := range w.pods {
 		from := max(start, p.running)
@@ -259,6 +266,24 @@ func (w *world) podValues(u *Usage, give func(*pod, recommender.Value)) {
 		}
 		used := w.used(p, u, from, end) + mul(u.PerLoad, w.servedAt(p, b)-w.servedAt(p, a))
 		give(p, recommender.Value{Pod: p.name, Milli: milli(used / (end - from).Seconds())})
+	}
+}
+
+// podShares returns the values of a recorded Pods metric: the load of an instant, by the weights of the pods that serve.
+func (w *world) podShares(u *Usage, at time.Duration, give func(*pod, recommender.Value)) {
+	weights := 0.0
+	for _, p := range w.serving {
+		weights += p.weight
+	}
+	for _, p := range w.pods {
+		if p.running > at || !p.isRunning(w.now) {
+			continue
+		}
+		value := w.used(p, u, at-time.Second, at) // of one second
+		if p.serves(w.now) {
+			value += mul(u.PerLoad, mul(w.loadAt(at), p.weight/weights))
+		}
+		give(p, recommender.Value{Pod: p.name, Milli: milli(value)})
 	}
 }
 

@@ -125,6 +125,9 @@ type Usage struct {
 	// Window is the interval over which a Pods, Object or External metric is averaged,
 	// and Delay how long before the reading it ends. 0 for Window: DefaultWindow.
 	Window, Delay time.Duration
+	// Recorded says that the load is what was read of this metric: Pods, Object and External ones are read as PerLoad
+	// times the load at that instant, Delay ago, all pods together. Follows and Window don't count.
+	Recorded bool
 }
 
 // DefaultWindow is the usual range of a rate in Prometheus' queries.

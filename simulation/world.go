@@ -242,6 +242,9 @@ func (w *world) prepareMetrics() {
 				w.resources = append(w.resources, resource{name: spec.Resource, usage: *usage})
 			}
 		default:
+			if usage.Recorded {
+				break // nothing is averaged
+			}
 			phase := func(d time.Duration) time.Duration {
 				return ((w.scenario.Loop.Offset-d)%w.syncPeriod + w.syncPeriod) % w.syncPeriod
 			}

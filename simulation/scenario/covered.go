@@ -124,7 +124,7 @@ func readAny(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 // series added up, what is no number left out.
 func AsCSV(ctx context.Context, data []byte, zone *time.Location) (string, error) {
 	read := readAny
-	if bytes.HasPrefix(bytes.TrimLeft(data, " \t\r\n"), []byte(`{"name":`)) {
+	if first := bytes.TrimLeft(data, " \t\r\n"); bytes.HasPrefix(first, []byte(`{"name":`)) || bytes.HasPrefix(first, []byte(`{"calls":`)) {
 		read = func(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
 			return readRecording(ctx, data, "")
 		}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
@@ -50,6 +51,10 @@ type reader struct {
 		every     time.Duration
 	}
 	requests, limits []recommender.ResourceUsage
+	// readings are the metrics that recorded parts have the readings of, averaged the usages that say themselves how they
+	// are measured.
+	readings []string
+	averaged []int
 	// own are parts of load that belong to one member of a fleet each, beside parts.
 	own []*part
 	// points is how many points all traces have together.
@@ -120,6 +125,10 @@ func (r *reader) root(v document.Value) {
 	r.scenario.Start = r.scenario.Start.In(r.zone)
 	parts.List(r.part)
 	own := r.fleet(clusters)
+	for i := range r.scenario.Workload.Usage {
+		u := &r.scenario.Workload.Usage[i]
+		u.Recorded = slices.Contains(r.readings, u.Metric) && !slices.Contains(r.averaged, i)
+	}
 	r.makeLoad(parts, at)
 	for i := range own {
 		r.scenario.Fleet.Members[own[i].member].Own = r.trace(own[i].at, own[i].parts)
@@ -223,14 +232,20 @@ func (r *reader) container(i int, v document.Value) {
 
 func (r *reader) usage(_ int, v document.Value) {
 	var u simulation.Usage
+	averaged := func(read func(document.Value)) func(document.Value) {
+		return func(v document.Value) {
+			r.averaged = append(r.averaged, len(r.scenario.Workload.Usage))
+			read(v)
+		}
+	}
 	v.Map(
 		document.Required("metric", func(v document.Value) { u.Metric, _ = v.Text() }),
 		document.Required("perLoad", amount(&u.PerLoad)),
 		document.Optional("idle", amount(&u.Idle)),
 		document.Optional("warmup", amount(&u.Warmup)),
-		document.Optional("follows", word(&u.Follows, []string{"served", "offered", "queueLength", "queueAge"},
-			[]simulation.Signal{simulation.Served, simulation.Offered, simulation.QueueLength, simulation.QueueAge})),
-		document.Optional("window", duration(&u.Window, time.Hour)),
+		document.Optional("follows", averaged(word(&u.Follows, []string{"served", "offered", "queueLength", "queueAge"},
+			[]simulation.Signal{simulation.Served, simulation.Offered, simulation.QueueLength, simulation.QueueAge}))),
+		document.Optional("window", averaged(duration(&u.Window, time.Hour))),
 		document.Optional("delay", duration(&u.Delay, time.Hour)),
 	)
 	for _, other := range r.scenario.Workload.Usage {

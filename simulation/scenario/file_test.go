@@ -402,11 +402,40 @@ func TestALoadOfARecording(t *testing.T) {
 			t.Errorf("%q: %v for %v from %v, want %v", metric, got, s.Duration, s.Start, want)
 		}
 	}
+	exported := `{"calls":[` + call(0, 2, 995) + "," + call(30, 3, 1495) + "," + call(90, 1, 1995) + `],"name":"web from t1"}`
+	if short, err := AsCSV(t.Context(), []byte(exported), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
+		t.Errorf("as exported: %q, %v", short, err)
+	}
 	if short, err := AsCSV(t.Context(), []byte(file), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
 		t.Errorf("%q, %v", short, err)
 	}
 	_, err := Read(t.Context(), "s.yaml", scenario("  - recording: {file: f, metric: memory}"), nil, func(string) ([]byte, error) { return []byte(file), nil })
 	if err == nil || !strings.Contains(err.Error(), `has no metric "memory"; it has cpu, queue`) {
 		t.Error(err)
+	}
+}
+
+// What was read of a metric is read again as it was, unless the scenario says how it is measured.
+func TestReadingsAreNotAveraged(t *testing.T) {
+	t.Parallel()
+	files := map[string]string{"f": `{"calls":[` + call(0, 2, 995) + `],"name":"web from t1"}`, "c": "0,1\n15,2\n"}
+	for _, tt := range []struct {
+		load, usage string
+		want        bool
+	}{
+		{"recording: {file: f, metric: queue}", "metric: queue", true},
+		{"recording: {file: f}", "metric: cpu", true},
+		{"recording: {file: f}", "metric: queue", false},
+		{"csv: {file: c, metric: queue}", "metric: queue", true},
+		{"csv: {file: c}", "metric: queue", false},
+		{"recording: {file: f, metric: queue}", "metric: queue, delay: 1m", true},
+		{"recording: {file: f, metric: queue}", "metric: queue, follows: served", false},
+		{"recording: {file: f, metric: queue}", "metric: queue, window: 1m", false},
+	} {
+		text := "load: [{" + tt.load + "}]\nworkload: {usage: [{" + tt.usage + ", perLoad: 1}]}\n"
+		s, err := Read(t.Context(), "s.yaml", []byte(text), nil, func(name string) ([]byte, error) { return []byte(files[name]), nil })
+		if err != nil || s.Workload.Usage[0].Recorded != tt.want {
+			t.Errorf("%s: %+v, %v", text, s, err)
+		}
 	}
 }

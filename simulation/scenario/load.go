@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"time"
@@ -33,7 +34,7 @@ func (r *reader) part(i int, v document.Value) {
 		return
 	}
 	p := &part{at: v, scale: 1}
-	kinds := 0
+	kinds, metric := 0, ""
 	shape := func(key string, read func(document.Value)) document.Field {
 		return document.Optional(key, func(v document.Value) { kinds++; p.at = v; read(v) })
 	}
@@ -42,14 +43,12 @@ func (r *reader) part(i int, v document.Value) {
 		shape("constant", p.constant), shape("points", p.points), shape("step", p.step), shape("ramp", p.ramp),
 		shape("daily", p.daily), shape("spike", p.spike), shape("flashCrowd", p.flashCrowd),
 		shape("sawtooth", p.sawtooth), shape("onOff", p.onOff),
-		shape("csv", func(v document.Value) { r.recorded(p, v, readCSV) }),
-		shape("prometheus", func(v document.Value) { r.recorded(p, v, readPrometheus) }),
+		shape("csv", func(v document.Value) { r.recorded(p, v, &metric, readCSV) }),
+		shape("prometheus", func(v document.Value) { r.recorded(p, v, &metric, readPrometheus) }),
 		shape("recording", func(v document.Value) {
-			metric := ""
-			r.recorded(p, v, func(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
+			r.recorded(p, v, &metric, func(ctx context.Context, data []byte, _ *time.Location) (recorded, error) {
 				return readRecording(ctx, data, metric)
-			},
-				document.Optional("metric", func(v document.Value) { metric, _ = v.Text() }))
+			})
 		}),
 	)
 	switch {
@@ -164,10 +163,13 @@ func (p *part) onOff(v document.Value) {
 	}
 }
 
-// recorded reads a file of recorded load.
-func (r *reader) recorded(p *part, v document.Value, read func(context.Context, []byte, *time.Location) (recorded, error), more ...document.Field) {
+// recorded reads a file of recorded load. metric is what the file has the readings of.
+func (r *reader) recorded(p *part, v document.Value, metric *string, read func(context.Context, []byte, *time.Location) (recorded, error)) {
 	name := ""
-	if !v.Map(append(more, document.Required("file", func(v document.Value) { name, _ = v.Text() }))...) || name == "" {
+	if !v.Map(
+		document.Required("file", func(v document.Value) { name, _ = v.Text() }),
+		document.Optional("metric", func(v document.Value) { *metric, _ = v.Text() }),
+	) || name == "" {
 		return
 	}
 	if err := r.ctx.Err(); err != nil {
@@ -192,6 +194,7 @@ func (r *reader) recorded(p *part, v document.Value, read func(context.Context, 
 		v.Refuse("%s: the files of recorded load, up to here, have more than %d points together", name, simulation.MaxPoints)
 		return
 	}
+	r.readings = append(r.readings, cmp.Or(*metric, got.metric))
 	p.begin, p.end = got.begin, got.trace.End()
 	p.file, p.samples, p.noNumbers = name, got.samples, got.noNumbers
 	p.make = func(simulation.Span) (*simulation.Trace, error) { return got.trace, nil }

@@ -28,6 +28,8 @@ type recorded struct {
 	// value.
 	samples   []time.Duration
 	noNumbers int
+	// metric is what the values are the readings of; empty: they are the load.
+	metric string
 }
 
 // asked is the number of samples between checks of the context.
@@ -522,7 +524,9 @@ func readRecording(ctx context.Context, data []byte, metric string) (recorded, e
 	if metric != "" && len(r.names) > 0 && !r.names[metric] {
 		return recorded{}, fmt.Errorf("has no metric %q; it has %s", metric, strings.Join(slices.Sorted(maps.Keys(r.names)), ", "))
 	}
-	return r.series.recorded()
+	out, err := r.series.recorded()
+	out.metric = r.read
+	return out, err
 }
 
 func noRecording(err error) error {
@@ -534,6 +538,7 @@ type recordingReader struct {
 	ctx    context.Context
 	lines  *json.Decoder
 	metric string
+	read   string // the metric whose values are read
 	target string
 	names  map[string]bool // of metrics
 	last   float64         // time of the last sample
@@ -626,6 +631,7 @@ func (r *recordingReader) call(call *recordedCall) error {
 			continue
 		}
 		sums, at := &call.Sums.Metrics[i], float64(call.Time.UnixNano())/1e9
+		r.read = cmp.Or(r.read, name)
 		if sums.Error != "" || sums.Ready.Pods+sums.Unready.Pods+sums.Series == 0 || at <= r.last {
 			r.series.noNumbers++
 			return nil

@@ -3,15 +3,21 @@ package trial
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -85,4 +91,85 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 	}
 	t.Logf("%d steps, %d of them different, unknown for %g s of %g, replica hours %.4g and %.4g, open %.4g and %.4g; the model misses %.2f %%", h.Steps, h.DifferentSteps, h.UnknownSeconds, h.CoveredSeconds,
 		h.Old.ReplicaHours, h.New.ReplicaHours, h.Old.OpenReplicaHours, h.New.OpenReplicaHours, h.Model.MissPercent())
+}
+
+// What was read of a metric is what a simulation of its recording reads: the unchanged spec gives every decision again.
+func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
+	t.Parallel()
+	options := server.DefaultOptions()
+	options.AllowEvaluationTime, options.Limits.Shedding.Off = true, true
+	options.Recordings.Bytes, options.Recordings.Total, options.Recordings.Buffer = 1<<20, 0, 1<<30
+	address := clitest.StartServerWith(t, options)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	client := setpointv1.NewRecommendationServiceClient(conn)
+	folder := t.TempDir()
+	for kind, metric := range map[string]string{
+		"external": `{"type":"External","external":{"metric":{"name":"queue"},"target":{"type":"AverageValue","averageValue":"10"}}}`,
+		"pods":     `{"type":"Pods","pods":{"metric":{"name":"queue"},"target":{"type":"AverageValue","averageValue":"10"}}}`,
+	} {
+		name, at := "clusters/kept/namespaces/shop/targets/"+kind, time.Now().Truncate(time.Second).Add(-time.Hour)
+		hpa := &setpointv1.HorizontalPodAutoscalerSpec{}
+		spec := `{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"minReplicas":1,"maxReplicas":50,"metrics":[` + metric + `],"behavior":{"scaleDown":{"stabilizationWindowSeconds":50}}}`
+		if err := protojson.Unmarshal([]byte(spec), hpa); err != nil {
+			t.Fatal(err)
+		}
+		replicas := int32(3)
+		var want []int32
+		for i := range 60 {
+			value := 20 + 9*(i*i*7%23)
+			req := &setpointv1.RecommendRequest{Target: name, Spec: hpa, Scale: &setpointv1.Scale{SpecReplicas: replicas, StatusReplicas: &replicas}, EvaluationTime: timestamppb.New(at)}
+			queue := &setpointv1.MetricIdentifier{Name: "queue"}
+			if kind == "external" {
+				req.ExternalMetrics = []*setpointv1.ExternalMetric{{Metric: queue, Value: strconv.Itoa(value)}}
+			} else {
+				for pod := range replicas {
+					name := fmt.Sprintf("p%d", pod)
+					req.Pods = append(req.Pods, &setpointv1.Pod{Name: name, Phase: "Running", StartTime: timestamppb.New(at.Add(-time.Hour)), Ready: &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: timestamppb.New(at.Add(-time.Hour))}})
+					req.CustomMetrics = append(req.CustomMetrics, &setpointv1.CustomMetric{Metric: queue, DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Pod", Name: name}, Value: fmt.Sprintf("%dm", 1000*value/int(replicas))})
+				}
+			}
+			resp, err := client.Recommend(t.Context(), req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replicas = resp.GetDesiredReplicas()
+			want, at = append(want, replicas), at.Add(15*time.Second)
+		}
+		files := map[string]string{
+			kind + ".spec": `{"spec":` + spec + `}`,
+			kind + ".yaml": "load: [{recording: {file: " + kind + ".jsonl}}]\nduration: 886s\nworkload: {replicas: 3, usage: [{metric: queue, perLoad: 1}]}\n",
+		}
+		for file, text := range files {
+			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := run(t, "", "targets", "export", "--server", address, "--file", filepath.Join(folder, kind+".jsonl"), name); got.Code != 0 {
+			t.Fatal(got.Stderr)
+		}
+		simulated := run(t, "", "simulate", "-o=json", "-f", filepath.Join(folder, kind+".yaml"), filepath.Join(folder, kind+".spec"))
+		if simulated.Code != 0 {
+			t.Fatal(simulated.Stderr)
+		}
+		var got []int32
+		for line := range strings.Lines(simulated.Stdout) {
+			step := struct {
+				Step    int
+				Desired int32
+			}{}
+			if err := json.Unmarshal([]byte(line), &step); err != nil {
+				t.Fatal(err)
+			}
+			if step.Step > 0 {
+				got = append(got, step.Desired)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: simulated %v, decided %v", kind, got, want)
+		}
+	}
 }

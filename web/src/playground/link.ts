@@ -1,7 +1,7 @@
 // How other views open the playground: its input is in the URL's fragment, which browsers
 // send to no server.
 
-import type { HorizontalPodAutoscalerSpecJson as Spec, RecommendOptionsJson as Options } from "@setpoint-dev/client/json";
+import type { HorizontalPodAutoscalerSpecJson as Spec, RecommendOptionsJson as Options, StagesJson as Stages } from "@setpoint-dev/client/json";
 
 export interface Tried {
   /** What the spec is of, for the heading. */
@@ -10,6 +10,7 @@ export interface Tried {
   lesson?: string;
   spec?: Spec;
   options?: Options;
+  stages?: Stages;
   /** How often it is asked for, s. */
   interval?: number;
   /** How many replicas there were at first. */

@@ -6,6 +6,7 @@ import { envelope, nearest } from "./series";
 import { recordedOf } from "./recorded";
 import { pack, shared, stateOfFragment, unpack } from "./share";
 import { checked, empty, filesOf, hpa, isUsage, scenarioOf, type State, tried, withUnit } from "./state";
+import { tryPath } from "../target/try";
 
 const start = 1_767_571_200;
 
@@ -127,9 +128,25 @@ test("a recorded target keeps its instants, its count and its options", () => {
   assert.match(tried({ spec: { maxReplicas: 9 }, title: "x: {y}" }).specs[0]!, /kind: HorizontalPodAutoscaler\nmetadata: \{name: tried\}/);
 });
 
+test("a spec is tried with its stages, and overrides are told", async () => {
+  const target = {
+    name: "clusters/a/namespaces/b/targets/web",
+    specInUse: { spec: { maxReplicas: 9, metrics: [{ type: "External", external: { metric: { name: "queue" }, target: { type: "AverageValue", averageValue: "10" } } }] }, stages: { schedules: [{ name: "day", cron: "0 8 * * *", minReplicas: 3 }], fallbacks: [] } },
+  };
+  const reading = (at: string, stage: string) => ({ time: at, currentReplicas: 2, desiredReplicas: 2, currentMetrics: [{ type: "External", external: { metric: { name: "queue" }, current: { value: "20" } } }], adjustments: [{ stage }] });
+  const opened = async (stage: string) => (await stateOfFragment(new URL(tryPath("web", target as never, [reading("2026-05-07T13:30:00Z", stage), reading("2026-05-07T13:30:15Z", stage)] as never, 15_000), "http://x").hash))!;
+  const s = await opened("SCHEDULE");
+  for (const text of s.specs) assert.match(text, /kind: Autoscaler[^]*\n  stages:\n    schedules:\n      - name: day\n        cron: "0 8 \* \* \*"\n        minReplicas: 3\n$/);
+  assert.doesNotMatch(s.lesson!, /[Oo]verride/);
+  assert.match((await opened("OVERRIDE")).lesson!, /Overrides were in force meanwhile/);
+  // What was read of the metric is what the scenario's metric is.
+  assert.match(scenarioOf(s), /^  - csv: \{file: "load-1", metric: queue\}$/m);
+  assert.doesNotMatch(scenarioOf({ ...s, workload: withUnit(s, false) }), /metric: queue\}$/m, "a load is no reading");
+});
+
 test("a file is what it begins with", () => {
   const text = (content: string) => /^  - (\w+): \{file/m.exec(scenarioOf(withLoad(content)))?.[1];
-  assert.deepEqual([text('{"name":"web from t","calls":[]}\n'), text('{"status":"success"}'), text("0,1\n")], ["recording", "prometheus", "csv"]);
+  assert.deepEqual([text('{"name":"web from t","calls":[]}\n'), text('{"calls":[],"name":"web from t"}\n'), text('{"status":"success"}'), text("0,1\n")], ["recording", "recording", "prometheus", "csv"]);
 });
 
 test("a target's recording is in place of its last decisions", async () => {

@@ -103,9 +103,10 @@ const scalar = (s: string): string => (/^-?[0-9][0-9A-Za-z.]*$/.test(s) && !s.in
 const word = (s: string): string => (/^[A-Za-z][A-Za-z0-9_-]*$/.test(s) ? s : JSON.stringify(s));
 
 /** What the content of a file is: a recording as setpoint targets export writes it, a response of Prometheus, or CSV. */
-const formOf = (content: string): string => (/^\s*\{"name":/.test(content) ? "recording" : /^\s*\{/.test(content) ? "prometheus" : "csv");
+const formOf = (content: string): string => (/^\s*\{"(name|calls)":/.test(content) ? "recording" : /^\s*\{/.test(content) ? "prometheus" : "csv");
 
-function partText(p: Part, i: number): string {
+/** metric is what a file has the readings of; empty: it has the load. A recording knows its own. */
+function partText(p: Part, i: number, metric: string): string {
   const v = p.values;
   switch (p.kind) {
     case "constant":
@@ -113,7 +114,7 @@ function partText(p: Part, i: number): string {
     case "drawn":
       return `  - points: [${(p.points ?? []).map(([h, y]) => `{at: ${Math.round(h * 3600)}s, value: ${y}}`).join(", ")}]`;
     case "file":
-      return `  - ${formOf(p.content ?? "")}: {file: ${JSON.stringify(fileName(i))}}${v.scale && v.scale !== "1" ? `\n    scale: ${scalar(v.scale)}` : ""}`;
+      return `  - ${formOf(p.content ?? "")}: {file: ${JSON.stringify(fileName(i))}${metric && formOf(p.content ?? "") !== "recording" ? `, metric: ${word(metric)}` : ""}}${v.scale && v.scale !== "1" ? `\n    scale: ${scalar(v.scale)}` : ""}`;
     default:
       return `  - ${p.kind}: {${Object.keys(shapes[p.kind].values)
         .filter((k) => v[k])
@@ -159,7 +160,7 @@ const listOf = (text: string): string[] => text.split(",").map((t) => t.trim());
 export function scenarioOf(s: State): string {
   if (s.text !== undefined) return s.text;
   const w = s.workload;
-  const lines = [`seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map(partText)];
+  const lines = [`seed: ${scalar(s.seed || "1")}`, "load:", ...s.load.map((p, i) => partText(p, i, isUsage(s) ? listOf(s.workload.metric || "cpu")[0]! : ""))];
   // A recorded load says itself when it ends.
   if (s.duration || !s.load.some((p) => p.kind === "file")) lines.unshift(`duration: ${scalar(s.duration || "24h")}`);
   if (s.zone) lines.unshift(`timezone: ${JSON.stringify(s.zone)}`);
@@ -276,7 +277,7 @@ export function withUnit(s: State, usage: boolean): Record<string, string> {
 }
 
 /** The state for a spec and a recorded load of another view. */
-export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; options?: object; load?: unknown; counts?: unknown; replicas?: unknown; interval?: unknown }): State {
+export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; options?: object; stages?: object; load?: unknown; counts?: unknown; replicas?: unknown; interval?: unknown }): State {
   const { title, spec, load: rows } = from ?? {};
   if ((title ?? spec ?? rows) === undefined) throw new Error("it has neither a spec nor a load");
   if (spec !== undefined && (typeof spec !== "object" || spec === null)) throw new Error("its spec is none");
@@ -285,7 +286,7 @@ export function tried(from: { title?: unknown; lesson?: unknown; spec?: Spec; op
   if (typeof from.lesson === "string") state.lesson = from.lesson.slice(0, 1000);
   if (typeof from.title === "string") state.title = from.title.slice(0, 100);
   if (from.spec) {
-    const text = manifestOf(from.spec, from.options, state.title);
+    const text = manifestOf(from.spec, from.options, from.stages, state.title);
     state.specs = [text, text];
     // The load is the metric's own total: one unit of it is one unit of the metric, or, if the
     // target is a percentage of requests, one percent of those.
@@ -336,8 +337,8 @@ function linesOf(value: object, indent: string): string[] {
   });
 }
 
-/** A spec as a manifest: an Autoscaler if there are options, which an HPA does not have. */
-function manifestOf(spec: Spec, options: object | undefined, title: string): string {
+/** A spec as a manifest: an Autoscaler if there are options or stages, which an HPA does not have. */
+function manifestOf(spec: Spec, options: object | undefined, stages: object | undefined, title: string): string {
   const name = /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/.test(title) ? title : "tried";
   const own: Record<string, unknown> = {};
   for (const [key, v] of Object.entries(options ?? {})) {
@@ -345,11 +346,13 @@ function manifestOf(spec: Spec, options: object | undefined, title: string): str
     if (seconds !== undefined) own[`${key}Seconds`] = Number(seconds);
     else if (v !== "" && v !== null && typeof v !== "object") own[key] = v;
   }
-  const has = Object.keys(own).length > 0;
+  const filled = (o: object) => Object.fromEntries(Object.entries(o).filter(([, v]) => !Array.isArray(v) || v.length > 0));
+  const more = Object.fromEntries(Object.entries({ options: own, stages: filled(stages ?? {}) }).filter(([, v]) => Object.keys(v).length > 0));
+  const has = Object.keys(more).length > 0;
   return [
     has ? "apiVersion: autoscaling.setpoint.dev/v1" : "apiVersion: autoscaling/v2",
     has ? "kind: Autoscaler" : "kind: HorizontalPodAutoscaler",
-    `metadata: {name: ${plain(name)}}`, "spec:", ...linesOf(has ? { ...spec, options: own } : spec, "  "), "",
+    `metadata: {name: ${plain(name)}}`, "spec:", ...linesOf({ ...spec, ...more }, "  "), "",
   ].join("\n");
 }
 

@@ -33,7 +33,7 @@ export function lines(spec: Spec, options: Options | undefined, stages?: Stages)
   }
   // The others as they were written.
   for (const [key, value] of Object.entries(stages ?? {})) {
-    if (key !== "schedules") say(key, typeof value === "object" ? JSON.stringify(value).slice(0, 400) : value);
+    if (key !== "schedules" && !(Array.isArray(value) && value.length === 0)) say(key, typeof value === "object" ? JSON.stringify(value).slice(0, 400) : value);
   }
   return out;
 }

@@ -15,11 +15,9 @@ import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
 import { overriding } from "../lib/adjustments";
 import { basisOf, counts, lacking, usually } from "../lib/decisions";
-import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { paceOf, targetBits } from "../lib/state";
 import { Engine } from "../playground/engine";
-import { playgroundPath } from "../playground/link";
 import { recordedOf } from "../playground/recorded";
 import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
 import { MetricChart, ReplicaChart } from "./charts";
@@ -30,6 +28,7 @@ import { SpecCard } from "./spec";
 import { targets } from "../targets/store";
 import { useTarget } from "./store";
 import { StoryCard } from "./story";
+import { tryPath } from "./try";
 
 export function TargetView(props: { name: string }) {
   const { name } = props;
@@ -216,29 +215,6 @@ function useBounds(name: string, decisions: readonly Decision[]): Bounds[] {
 function windowOf(target: Target, decisions: readonly Decision[]): number | undefined {
   const down = target.explanation?.stabilization?.windows?.find((w) => w.direction === "Down")?.windowSeconds;
   return down === undefined ? basisOf(decisions).scaleDownWindowSeconds : Number(down);
-}
-
-/** The playground with the spec in use, and the load that this target's decisions recorded. */
-function tryPath(title: string, target: Target, decisions: readonly Decision[], usually: number): string {
-  const load: [number, number][] = [];
-  const was: [number, number][] = [];
-  let replicas: number | undefined;
-  for (const d of decisions.slice(-500)) {
-    const known = counts(d);
-    if (known) was.push([millis(d.time), known.after]);
-    const m = d.currentMetrics?.[0];
-    const r = m ? reading(m) : undefined;
-    if (!r || r.kind === "none" || !Number.isFinite(r.number)) continue;
-    // An average is per replica; the load is the total.
-    const total = r.kind === "total" ? r.number : r.number * (d.currentReplicas ?? 0);
-    load.push([millis(d.time), Math.round(total * 1000) / 1000]);
-    replicas ??= d.currentReplicas;
-  }
-  const recorded = "Load of this target's last decisions, by its first metric.";
-  const from = target.specInUse ?? target.targetSpec;
-  const told = !from?.spec ? "The spec in use is unknown: paste it in place of this example."
-    : target.specInUse ? "Both tabs have the spec in use: edit one and compare." : "Both tabs have the stored spec; which one callers use is unknown.";
-  return playgroundPath({ recording: target.name, title, lesson: `${recorded} ${told}`, spec: from?.spec, options: from?.options, interval: usually / 1000, load, counts: was, replicas });
 }
 
 /** How much a target at its maximum lacks. */
