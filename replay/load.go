@@ -17,11 +17,14 @@ type LoadBacktest struct {
 	// Files are those of recorded load, NoNumbers how many of their samples had no value.
 	Files     []string `json:"files"`
 	NoNumbers int      `json:"noNumbers,omitempty"`
-	// CoveredSeconds is the time that has samples, of SpanSeconds, and LowerBoundSeconds what of
-	// it is a lower bound: recorded pods were full. Nil: the count or the capacity is not known.
+	// CoveredSeconds is the time that has samples, also of the recorded count if that is given, of SpanSeconds. All sides
+	// are about it. LowerBoundSeconds is what of it is a lower bound: recorded pods were full. Nil: the count or the
+	// capacity is not known.
 	SpanSeconds       float64  `json:"spanSeconds"`
 	CoveredSeconds    float64  `json:"coveredSeconds"`
 	LowerBoundSeconds *float64 `json:"lowerBoundSeconds,omitempty"`
+	// UncountedSeconds is the time that has samples of the load and none of the recorded count.
+	UncountedSeconds float64 `json:"uncountedSeconds,omitempty"`
 	// Same and Near are the shares of the covered time in which the own spec has the recorded
 	// count, or one that is one off at most. Nil: either is not known.
 	Same *float64 `json:"same,omitempty"`
@@ -63,22 +66,25 @@ func RunLoad(ctx context.Context, q *LoadQuestion) (*LoadBacktest, error) {
 	if q.Own != nil {
 		out.Own = &ClosedSide{}
 		same := &agreement{}
-		if err := q.run(ctx, &s, q.Own, out.Own, same.compare(q.Replicas)); err != nil {
+		if _, err := q.run(ctx, &s, q.Own, out.Own, same.compare(q.Replicas)); err != nil {
 			return nil, err
 		}
 		out.Same, out.Near = same.shares()
 	}
-	err := q.run(ctx, &s, q.Other, out.Other, out.record(q.Replicas))
+	uncounted, err := q.run(ctx, &s, q.Other, out.Other, out.record(q.Replicas))
+	out.UncountedSeconds = uncounted.Seconds()
+	out.CoveredSeconds -= out.UncountedSeconds
 	return out, err
 }
 
-// run runs one spec; take is given the steps that are covered, and how long each stands for.
-func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, side *ClosedSide, take func(*simulation.Step, time.Duration)) error {
+// run runs one spec; take is given the steps that are covered, and how long each stands for. uncounted is the time that
+// the load covers, and the recorded count does not.
+func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, side *ClosedSide, take func(*simulation.Step, time.Duration)) (uncounted time.Duration, err error) {
 	gaps, period := q.Recorded.Gaps, s.Loop.SyncPeriod
 	if period == 0 {
 		period = simulation.DefaultPeriod
 	}
-	_, err := simulation.Run(s, a, func(step *simulation.Step) error {
+	_, err = simulation.Run(s, a, func(step *simulation.Step) error {
 		if q.Progress != nil {
 			q.Progress()
 		}
@@ -89,6 +95,12 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 			return ctx.Err()
 		}
 		length := min(period, s.Duration-step.At)
+		if q.Replicas != nil {
+			if count, ok := q.Replicas.At(step.Time); !ok || count > math.MaxInt32 {
+				uncounted += length
+				return ctx.Err()
+			}
+		}
 		side.take(step.Time, step.Replicas, step.Decision.Desired, length)
 		if !math.IsInf(step.Capacity, 1) {
 			if side.ShortSeconds == nil {
@@ -101,7 +113,7 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 		take(step, length)
 		return ctx.Err()
 	})
-	return err
+	return uncounted, err
 }
 
 // agreement compares the counts of the own spec with the recorded ones.
@@ -112,10 +124,7 @@ func (a *agreement) compare(replicas *scenario.Series) func(*simulation.Step, ti
 		if replicas == nil {
 			return
 		}
-		count, ok := replicas.At(step.Time)
-		if !ok {
-			return
-		}
+		count, _ := replicas.At(step.Time)
 		seconds := length.Seconds()
 		a.all += seconds
 		off := math.Abs(count - float64(step.Replicas))
@@ -143,10 +152,7 @@ func (b *LoadBacktest) record(replicas *scenario.Series) func(*simulation.Step, 
 		if replicas == nil {
 			return
 		}
-		count, ok := replicas.At(step.Time)
-		if !ok || count > math.MaxInt32 {
-			return
-		}
+		count, _ := replicas.At(step.Time)
 		now := int32(math.Round(count))
 		if !seen {
 			last, seen, b.Recorded = now, true, &ClosedSide{}

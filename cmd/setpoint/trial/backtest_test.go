@@ -134,6 +134,18 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 	if !strings.Contains(text.Stdout, "its own spec, modelled, has the recorded count for 78.4 % of that time, one off or less for 99.9 %") {
 		t.Error(text.Stdout)
 	}
+	// Where the count is not known no side counts: with one of a single hour all are about that hour.
+	lines := strings.SplitAfter(read(t, count), "\n")
+	hour := filepath.Join(t.TempDir(), "hour.csv")
+	if err := os.WriteFile(hour, []byte(strings.Join(lines[:121], "")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	part := run(t, "", "backtest", "--spec", careful, "-f", scenario, "--own", own, "--replicas", hour, "-o", "json")
+	b = replay.LoadBacktest{}
+	if err := json.Unmarshal([]byte(part.Stdout), &b); err != nil || b.CoveredSeconds+b.UncountedSeconds != 86370-1500 || b.CoveredSeconds > 4200 ||
+		b.Recorded.ReplicaHours > 5 || b.Own.ReplicaHours > 5 || b.Other.ReplicaHours > 6 {
+		t.Errorf("%v\n%s%s", err, part.Stdout, part.Stderr)
+	}
 	less := run(t, "", "backtest", "--spec", careful, "-f", scenario)
 	for _, want := range []string{"not known: how near the model is; --own and --replicas", "not known: whether pods were full"} {
 		if !strings.Contains(less.Stdout, want) {
@@ -144,9 +156,9 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 		t.Errorf("simulate says %q", told.Stderr)
 	}
 	// Files that are no recordings are not complained of line by line.
-	lines := run(t, strings.Repeat("0,1\n", 5000), "backtest", "--spec", careful, "-")
-	if n := strings.Count(lines.Stderr, "\n"); lines.Code != cli.ExitUsage || n > 20 || !strings.Contains(lines.Stderr, "names it with --file") {
-		t.Errorf("exit code %d, %d lines\n%.300s", lines.Code, n, lines.Stderr)
+	told := run(t, strings.Repeat("0,1\n", 5000), "backtest", "--spec", careful, "-")
+	if n := strings.Count(told.Stderr, "\n"); told.Code != cli.ExitUsage || n > 20 || !strings.Contains(told.Stderr, "names it with --file") {
+		t.Errorf("exit code %d, %d lines\n%.300s", told.Code, n, told.Stderr)
 	}
 	for _, tt := range []struct {
 		args []string

@@ -68,6 +68,9 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 		return err
 	}
 	c.scenario.bar.Clear()
+	if q.Replicas != nil && got.Recorded == nil {
+		return cli.BadInput(fmt.Errorf("--replicas: %s has no count in the time of the load, from %s on for %s", c.replicas, world.Start.Format(time.RFC3339), spanWords(got.SpanSeconds)))
+	}
 	return c.writeLoad(cmd.OutOrStdout(), got)
 }
 
@@ -82,8 +85,11 @@ func (c *backtestCommand) writeLoad(w io.Writer, b *replay.LoadBacktest) error {
 	if b.LowerBoundSeconds != nil && *b.LowerBoundSeconds > 0 {
 		fmt.Fprintf(&out, ", of which %s a lower bound", share(*b.LowerBoundSeconds))
 	}
-	if gaps := b.SpanSeconds - b.CoveredSeconds; gaps > 0 {
+	if gaps := b.SpanSeconds - b.CoveredSeconds - b.UncountedSeconds; gaps > 0 {
 		fmt.Fprintf(&out, "; %s not recorded", share(gaps))
+	}
+	if b.UncountedSeconds > 0 {
+		fmt.Fprintf(&out, "; %s without a recorded count, left out of all sides", share(b.UncountedSeconds))
 	}
 	out.WriteString("\n")
 	switch {
