@@ -118,10 +118,10 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 		if known, err := record.Decode(loaded[i].Value); err == nil {
 			target = conversion.Target(target.GetName(), &known, false)
 			if req.GetWithSpecInUse() {
-				if *room -= len(known.Spec.Text); *room < 0 && i > 0 {
-					return i, nil
-				}
 				target.SpecInUse = decision.SpecInUse(&known)
+			}
+			if *room -= proto.Size(target); *room < 0 && i > 0 {
+				return i, nil
 			}
 		}
 		response.Targets = append(response.Targets, target)

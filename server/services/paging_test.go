@@ -5,12 +5,16 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -220,5 +224,41 @@ func TestBadParentsAreRefused(t *testing.T) {
 		servertest.WantViolations(t, err, "name")
 		_, err = s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: target})
 		servertest.WantViolations(t, err, "name")
+	}
+}
+
+// A page of targets has a bounded size, whatever their statuses quote: one that a client of gRPC takes unless it is told to
+// take more.
+func TestPagesOfTargetsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	metric := recommender.MetricStatus{Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{
+		Name: "queue", Selector: &recommender.LabelSelector{MatchLabels: []recommender.Label{{Key: "labels", Value: strings.Repeat("v", 3<<10)}}},
+	}}
+	const targets = 60
+	for i := range targets {
+		name := fmt.Sprintf("clusters/demo/namespaces/large/targets/t%02d", i)
+		s.Recommend(t, servertest.Queue(name, 3, 30))
+		rewrite(t, s, name, func(r *record.Record) {
+			r.Status.CurrentMetrics = slices.Repeat([]recommender.MetricStatus{metric}, 40)
+		})
+	}
+	for _, specs := range []bool{false, true} {
+		seen, pages := 0, 0
+		for token := ""; ; pages++ {
+			page, err := s.Targets.ListTargets(t.Context(), &setpointv1.ListTargetsRequest{
+				Parent: "clusters/demo/namespaces/large", PageSize: 1000, PageToken: token, WithSpecInUse: specs,
+			}, grpc.MaxCallRecvMsgSize(4<<20))
+			if err != nil {
+				t.Fatalf("page %d with specs %t: %v", pages, specs, err)
+			}
+			seen += len(page.GetTargets())
+			if token = page.GetNextPageToken(); token == "" {
+				break
+			}
+		}
+		if seen != targets || pages > 8 {
+			t.Errorf("with specs %t: %d targets on %d pages more than one", specs, seen, pages)
+		}
 	}
 }

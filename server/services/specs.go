@@ -151,13 +151,14 @@ func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSp
 	return &setpointv1.GetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
-// maxSpecsPage limits the specs of a page, in bytes.
-const maxSpecsPage = 4 << 20
+// maxListBytes limits the targets or specs of a page, in bytes: with the largest of them a client of gRPC takes the page
+// unless it is told to take less than 4 MiB.
+const maxListBytes = 3 << 20
 
 // ListTargetSpecs returns a page of stored specs.
 func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
 	response := &setpointv1.ListTargetSpecsResponse{}
-	room := maxSpecsPage
+	room := maxListBytes
 	var err error
 	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, s.stored.Specs(), req, func(keys []store.Key) (int, bool, error) {
 		specs, kept, err := s.loadSpecs(ctx, keys, room)

@@ -1475,12 +1475,12 @@ type ListTargetsRequest struct {
 	// clusters/{cluster}/namespaces/{namespace}; "-" stands for all clusters or all
 	// namespaces. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Maximum number of targets, at most 1000. Absent: 100.
+	// Maximum number of targets, at most 1000. Absent: 100. A page may have fewer, because
+	// its bytes are limited, too.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page. Absent: the first page.
 	PageToken string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
-	// Fill in spec_in_use. A page may then have fewer targets, because its bytes are limited,
-	// too. Absent: leave it out.
+	// Fill in spec_in_use. Absent: leave it out.
 	WithSpecInUse bool `protobuf:"varint,4,opt,name=with_spec_in_use,json=withSpecInUse,proto3" json:"with_spec_in_use,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
