@@ -125,7 +125,7 @@ const (
 // equal, because a block setpoint without metrics would mean 80 % of cpu.
 func translate(g *api.TaskGroup) string {
 	t, policy := &translation{}, g.Scaling.Policy
-	interval, cooldown := durationOf(policy["evaluation_interval"], theirInterval), durationOf(policy["cooldown"], theirCooldown)
+	interval, cooldown := t.duration(policy, "evaluation_interval", theirInterval), t.duration(policy, "cooldown", theirCooldown)
 	onError := text(policy["on_check_error"])
 	for _, check := range blocks(policy["check"]) {
 		t.check(check.label, check.keys, cmp.Or(text(check.keys["on_error"]), onError) == failWord)
@@ -219,6 +219,9 @@ func (t *translation) check(name string, check map[string]any, fails bool) {
 			m.name = fmt.Sprintf("External:%s-%d", name, i)
 		}
 		note("another check has this name: the metric is %q.", m.name[len("External:"):])
+	}
+	if _, digits, _ := strings.Cut(number(target), "."); len(digits) > 3 {
+		note("target %s: a target has thousandths here, and is rounded up.", number(target))
 	}
 	kind := map[bool]string{true: "average", false: "value"}[strategy == "pass-through"]
 	m.own = entry{key: "metric", label: m.name[len("External:"):], value: []entry{{key: "source", value: source}, {key: "query", value: query}, {key: kind, value: target}}}
@@ -535,9 +538,14 @@ func text(from any) string {
 
 func number(value float64) string { return strconv.FormatFloat(value, 'f', -1, 64) }
 
-func durationOf(from any, otherwise time.Duration) time.Duration {
-	if d, err := time.ParseDuration(text(from)); err == nil && d > 0 {
-		return d
+// duration is that of a key, or the default.
+func (t *translation) duration(policy map[string]any, key string, otherwise time.Duration) time.Duration {
+	d, err := time.ParseDuration(text(policy[key]))
+	if policy[key] != nil && (err != nil || d < 0) {
+		t.note("%s %q: it is no duration such as 1m, so its default counts.", key, text(policy[key]))
 	}
-	return otherwise
+	if err != nil || d <= 0 {
+		return otherwise
+	}
+	return d
 }

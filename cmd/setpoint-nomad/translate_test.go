@@ -94,6 +94,7 @@ func TestTranslate(t *testing.T) {
 		},
 		"a target of 0":            {policy: `{"check":[` + check("a", "prometheus", "a", "", `"target-value":[{"target":0}]`) + `]}`, says: []string{"value  = 1\n", "target 0: the Nomad Autoscaler multiplies"}},
 		"a target below 0":         {policy: `{"check":[` + check("a", "prometheus", "a", "", `"target-value":[{"target":-1}]`) + `]}`, says: []string{"target \"-1\": it is no number from 0", "No check has an equal"}},
+		"a target of few":          {policy: `{"cooldown":90,"check":[` + check("a", "prometheus", "a", "", `"target-value":[{"target":0.0001}]`) + `]}`, says: []string{"value  = 0.0001\n", "target 0.0001: a target has thousandths here", "cooldown \"90\": it is no duration"}},
 		"no target":                {policy: `{"check":[` + check("a", "prometheus", "a", "", `"target-value":[{}]`) + `]}`, says: []string{"target \"\": it is no number from 0"}},
 		"a name that is refused":   {policy: `{"check":[` + check("External:a", "prometheus", "a", "", `"pass-through":[{}]`) + `]}`, says: []string{"# There is no block setpoint, because it would be refused:"}, not: []string{"setpoint {"}},
 		"names with line breaks":   {policy: `{"a\nb":1,"check":[` + jobs + `]}`, says: []string{"# a b: there is no equal."}},
