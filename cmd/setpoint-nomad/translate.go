@@ -39,7 +39,7 @@ a block setpoint in their place, and as comments what can't be translated. FILE 
 as "nomad job run -output JOB.hcl" and "nomad job inspect JOB" print it; - is the standard input.
 Nothing is asked or changed.`,
 		Example: "  nomad job inspect web | setpoint-nomad translate -",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			text, err := readJob(cmd.InOrStdin(), args[0])
 			if err != nil {

@@ -82,7 +82,7 @@ name is the node's id, such as the one that Swarm gives to each node.`,
 		Example: `  setpoint-swarm node --agent-address=agent:9093 --secret-file=/run/secrets/setpoint-nodes
   setpoint-swarm node --agent-address=agent:9093 --agent-tls-server-name=swarm-manager --agent-tls-ca-file=/swarm/swarm-root-ca.crt \
     --agent-tls-cert-file=/swarm/swarm-node.crt --agent-tls-key-file=/swarm/swarm-node.key   # /var/lib/docker/swarm/certificates`,
-		Args: cli.UsageArgs(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
 				return cli.BadInput(err)
@@ -96,7 +96,7 @@ name is the node's id, such as the one that Swarm gives to each node.`,
 			}
 			defer n.close()
 			if check {
-				return agentcmd.PrintChecked(cmd)
+				return config.PrintChecked(cmd)
 			}
 			return n.run(cmd.Context())
 		},

@@ -26,8 +26,6 @@ func newAgent() *cobra.Command {
 		Short: "Scale the workloads of a platform as a server recommends",
 		Long: `Scale the workloads of a platform as a server recommends. The agent of each platform
 is a program of its own, such as setpoint-kubernetes, beside this one or on the PATH.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	platforms := programs.Platforms()
 	for _, platform := range slices.Sorted(maps.Keys(platforms)) {

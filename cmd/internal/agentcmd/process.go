@@ -2,7 +2,6 @@ package agentcmd
 
 import (
 	"context"
-	"fmt"
 	"net/http"
 	"os"
 	"runtime/debug"
@@ -10,14 +9,12 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/spf13/cobra"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
@@ -36,12 +33,6 @@ func (s *Settings) openService() (*setpoint.Client, error) {
 // announce returns the call by which agents of one platform know of one another.
 func announce(client *setpoint.Client) agent.Announce {
 	return setpointv1.NewOperationsServiceClient(client.Conn()).AnnounceAgent
-}
-
-// PrintChecked prints the settings after all checks, for --check.
-func PrintChecked(cmd *cobra.Command) error {
-	_, err := fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. The comment \"set\" marks settings that were given.\n%s", config.Effective(cmd.Flags(), config.Mask))
-	return err
 }
 
 // memoryShare is the share of a memory limit, percent, that an agent's collector keeps to:

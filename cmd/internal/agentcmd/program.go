@@ -140,7 +140,7 @@ func newAgent(p Program) *cobra.Command {
 	report := reportFlags{output: cli.NewOutputFlag(cli.AsText, cli.AsJSON)}
 	cmd := &cobra.Command{
 		Use: "agent", Short: p.Short, Long: p.Long, Example: p.Example,
-		Args: cli.UsageArgs(cobra.NoArgs),
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
 				return cli.BadInput(err)
@@ -173,7 +173,7 @@ name at the service; and ` + p.Checked + `. It changes nothing.
 Give it the agent's flags, variables and config file; in the agent's container the
 variables are there already. Exit code 1 if there is a problem.`,
 		Example: cmp.Or(p.DoctorExample, fmt.Sprintf("  setpoint-%s doctor --cluster=demo --server=setpoint:9090 --token-file=token", p.Platform)),
-		Args:    cli.UsageArgs(cobra.NoArgs),
+		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
 				return cli.BadInput(err)
@@ -228,7 +228,7 @@ func (c *command) check(cmd *cobra.Command) error {
 	for _, note := range opened.Notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), note)
 	}
-	return PrintChecked(cmd)
+	return config.PrintChecked(cmd)
 }
 
 // openBook opens the state across restarts.

@@ -1,11 +1,11 @@
 package agentcmd
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
 // ShadowPath is where an agent's admin address serves the report of its shadows.
@@ -37,45 +38,30 @@ func answerJSON(now func() any) http.Handler {
 // command, for errors.
 func askAgent(cmd *cobra.Command, command, address, page string, into any) error {
 	if address == "" {
-		return cli.BadInput(fmt.Errorf("%s: --%s is required: the address of the agent to ask", command, adminFlag))
+		return cli.BadInput(fmt.Errorf("%s: --%s is required: the address of the agent to ask", command, daemon.AdminFlag))
 	}
-	host, port, err := net.SplitHostPort(address)
+	ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
+	defer cancel()
+	question, err := daemon.Question(ctx, address, page)
 	if err != nil {
-		return cli.BadInput(fmt.Errorf("--%s: %w", adminFlag, err))
+		return err
 	}
-	if host == "" || net.ParseIP(host).IsUnspecified() {
-		host = "127.0.0.1" // all addresses of this machine include this one
-	}
-	url := "http://" + net.JoinHostPort(host, port) + page
-	request, err := http.NewRequestWithContext(cmd.Context(), http.MethodGet, url, http.NoBody)
+	answer, err := daemon.Asking.Do(question)
 	if err != nil {
-		return cli.BadInput(fmt.Errorf("--%s: %w", adminFlag, err))
-	}
-	// No proxy: it is this machine, or one that an operator reaches.
-	client := &http.Client{Timeout: answerTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
-	answer, err := client.Do(request)
-	if err != nil {
-		return fmt.Errorf("no agent answers at --%s %s: %w", adminFlag, address, err)
+		return fmt.Errorf("no agent answers at --%s %s: %w", daemon.AdminFlag, address, err)
 	}
 	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s answers %s: is an agent there?", url, answer.Status)
+		return fmt.Errorf("%s answers %s: is an agent there?", question.URL, answer.Status)
 	}
 	bounded := &io.LimitedReader{R: answer.Body, N: maxAnswerBytes}
 	if err := json.NewDecoder(bounded).Decode(into); err != nil {
 		if bounded.N == 0 {
 			err = errors.New("the answer is larger than 256 MiB")
 		}
-		return fmt.Errorf("%s: %w", url, err)
+		return fmt.Errorf("%s: %w", question.URL, err)
 	}
 	return nil
-}
-
-// writeJSON writes a value as indented JSON.
-func writeJSON(w io.Writer, value any) error {
-	encoder := json.NewEncoder(w)
-	encoder.SetIndent("", "  ")
-	return encoder.Encode(value)
 }
 
 // reportFlags are the flags of the command agent for a report of the shadows.
@@ -102,7 +88,7 @@ func (r *reportFlags) print(cmd *cobra.Command, adminAddress string) error {
 	case r.output.Form == cli.AsText:
 		return report.WriteText(cmd.OutOrStdout())
 	case r.differing:
-		return writeJSON(cmd.OutOrStdout(), report.Differing())
+		return cli.WriteValue(cmd.OutOrStdout(), cli.AsJSON, report.Differing())
 	}
-	return writeJSON(cmd.OutOrStdout(), &report)
+	return cli.WriteValue(cmd.OutOrStdout(), cli.AsJSON, &report)
 }

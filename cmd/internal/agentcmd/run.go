@@ -118,7 +118,7 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 	var admin net.Listener
 	if c.AdminAddress != "" {
 		if admin, err = net.Listen("tcp", c.AdminAddress); err != nil {
-			return fmt.Errorf("--%s: %w", adminFlag, err)
+			return fmt.Errorf("--%s: %w", daemon.AdminFlag, err)
 		}
 	}
 	defer daemon.ServePages(admin, daemon.Routes(pages), nil, log)()

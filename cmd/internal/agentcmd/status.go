@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"os"
 	"sync"
 	"time"
 
@@ -16,7 +15,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/explain"
 )
@@ -118,7 +116,8 @@ func (a *ahead) ask(ctx context.Context, o *status.Object) []string {
 }
 
 func newStatus(p Program) *cobra.Command {
-	address, output := Defaults().AdminAddress, cli.NewOutputFlag(cli.AsText, cli.AsJSON)
+	var address func() string
+	output := cli.NewOutputFlag(cli.AsText, cli.AsJSON)
 	cmd := &cobra.Command{
 		Use:   "status [NAME...]",
 		Short: "Print the state of a running agent's objects, and why it holds any",
@@ -131,27 +130,24 @@ needs the verb read); an unknown name is an error.
 SETPOINT_ADMIN_ADDRESS sets the address here as it does for the agent.`,
 		Example: fmt.Sprintf("  setpoint-%s status\n  setpoint-%[1]s status shop/web -o json", p.Platform),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			if set := os.Getenv(config.Variable(adminFlag)); set != "" && !cmd.Flags().Changed(adminFlag) {
-				address = set
-			}
 			var now status.Status
 			page := statusJSON
 			if len(names) > 0 {
 				page += "?" + url.Values{nextQuery: names}.Encode()
 			}
-			if err := askAgent(cmd, "status", address, page, &now); err != nil {
+			if err := askAgent(cmd, "status", address(), page, &now); err != nil {
 				return err
 			}
 			if err := now.Only(names); err != nil {
 				return err
 			}
 			if output.Form == cli.AsJSON {
-				return writeJSON(cmd.OutOrStdout(), &now)
+				return cli.WriteValue(cmd.OutOrStdout(), cli.AsJSON, &now)
 			}
 			return now.WriteText(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&address, adminFlag, address, "`host:port` that the agent has as its --admin-address")
+	address = daemon.BindAdmin(cmd, "`host:port` that the agent has as its --admin-address", Defaults().AdminAddress)
 	cmd.Flags().VarP(output, "output", "o", "form of the output: text or json")
 	return cmd
 }

@@ -48,7 +48,7 @@ func Execute(ctx context.Context, root *cobra.Command) error {
 	root.InitDefaultCompletionCmd()
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "completion" {
-			cmd.Args, cmd.RunE = UsageArgs(cmd.Args), func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+			cmd.Args, cmd.RunE = UsageArgs(cmd.Args), help
 		}
 	}
 	return root.ExecuteContext(ctx)
@@ -60,7 +60,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	root.SilenceUsage, root.SilenceErrors = true, true
 	root.Version = ThisBuild().String() // has cobra add --version, which prints the line of the command version
 	root.Args = cobra.NoArgs
-	root.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	root.RunE = help
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		if before := cmd.Flags().Args(); len(before) > 0 && cmd.HasAvailableSubCommands() { // a command's flag after its misspelled name
 			if wrong := UsageArgs(cmd.Args)(cmd, before); wrong != nil {
@@ -75,9 +75,6 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	})
 	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddCommand(append(commands, newMan())...)
-	for _, cmd := range append(root.Commands(), root) {
-		cmd.Args = UsageArgs(cmd.Args)
-	}
 	strict(root)
 	completing(root)
 	root.InitDefaultHelpCmd()
@@ -95,18 +92,21 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	return root
 }
 
-// strict has flags that exclude each other be the user's error, in words, in all commands. Cobra looks at them later,
-// and finds nothing then.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// strict has wrong arguments, and flags that exclude each other, be the user's error, in words, in all commands. Cobra looks at
+// the latter later, and finds nothing then. A command that only has others prints its help.
 func strict(cmd *cobra.Command) {
 	for _, below := range cmd.Commands() {
 		strict(below)
 	}
-	args := cmd.Args
+	if !cmd.Runnable() {
+		cmd.Args, cmd.RunE = cobra.NoArgs, help
+	}
+	args := UsageArgs(cmd.Args)
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
-		if args != nil {
-			if err := args(cmd, given); err != nil {
-				return err
-			}
+		if err := args(cmd, given); err != nil {
+			return err
 		}
 		err := cmd.ValidateFlagGroups()
 		if err == nil {

@@ -46,15 +46,18 @@ func WriteMan(folder string, cmd *cobra.Command) error {
 		return nil // one page for all shells
 	}
 	for _, below := range cmd.Commands() {
-		// A command that passes its flags to another program has no text of its own.
-		if !below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() || below.DisableFlagParsing {
-			continue
-		}
-		if err := WriteMan(folder, below); err != nil {
-			return err
+		if hasPage(below) {
+			if err := WriteMan(folder, below); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// hasPage reports whether a command is in the manual. One that passes its flags to another program has no text of its own.
+func hasPage(cmd *cobra.Command) bool {
+	return cmd.IsAvailableCommand() && !cmd.IsAdditionalHelpTopicCommand() && !cmd.DisableFlagParsing
 }
 
 // manName is how the manual calls a command.
@@ -108,15 +111,21 @@ func roffFlags(b *strings.Builder, title string, flags *pflag.FlagSet) {
 	}
 }
 
-func roffFlag(b *strings.Builder, flag *pflag.Flag) {
-	names := "--" + flag.Name
+// namesOf are a flag's names with its kind of value, and its usage. between is around the comma.
+func namesOf(flag *pflag.Flag, between string) (names, usage string) {
+	names = "--" + flag.Name
 	if flag.Shorthand != "" && flag.ShorthandDeprecated == "" {
-		names = "-" + flag.Shorthand + ", " + names
+		names = "-" + flag.Shorthand + between + ", " + between + names
 	}
 	value, usage := pflag.UnquoteUsage(flag)
 	if value != "" {
 		names += " " + value
 	}
+	return names, usage
+}
+
+func roffFlag(b *strings.Builder, flag *pflag.Flag) {
+	names, usage := namesOf(flag, "")
 	switch flag.DefValue {
 	case "", "false", "0", "0s", "[]":
 	default:

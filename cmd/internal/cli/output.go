@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -68,6 +69,15 @@ func completing(cmd *cobra.Command) {
 // WriteMessage writes a message as JSON or YAML, in the form of the REST API.
 func WriteMessage(w io.Writer, form string, msg proto.Message) error {
 	out, err := (&restjson.Marshaler{Indent: "  "}).Marshal(msg)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, form, out)
+}
+
+// WriteValue writes a value as JSON or YAML.
+func WriteValue(w io.Writer, form string, value any) error {
+	out, err := json.MarshalIndent(value, "", "  ")
 	if err != nil {
 		return err
 	}

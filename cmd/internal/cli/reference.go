@@ -45,7 +45,7 @@ func Reference(root *cobra.Command) string {
 func commandsBelow(cmd *cobra.Command) []*cobra.Command {
 	var all []*cobra.Command
 	for _, below := range cmd.Commands() {
-		if !below.IsAvailableCommand() || below.IsAdditionalHelpTopicCommand() || below.DisableFlagParsing {
+		if !hasPage(below) {
 			continue
 		}
 		below.InitDefaultHelpFlag()
@@ -74,14 +74,7 @@ func referenceTable(b *strings.Builder, group config.FlagGroup, settings bool) {
 		if flag.Name == "help" {
 			return
 		}
-		names := "`--" + flag.Name
-		if flag.Shorthand != "" && flag.ShorthandDeprecated == "" {
-			names = "`-" + flag.Shorthand + "`, " + names
-		}
-		value, usage := pflag.UnquoteUsage(flag)
-		if value != "" {
-			names += " " + value
-		}
+		names, usage := namesOf(flag, "`")
 		fallback := ""
 		switch flag.DefValue {
 		case "", "false", "[]":
@@ -92,7 +85,7 @@ func referenceTable(b *strings.Builder, group config.FlagGroup, settings bool) {
 		if settings {
 			variable = " `" + config.VariableOf(flag) + "` |"
 		}
-		rows += fmt.Sprintf("| %s` |%s %s | %s |\n", names, variable, fallback, cell(usage))
+		rows += fmt.Sprintf("| `%s` |%s %s | %s |\n", names, variable, fallback, cell(usage))
 	})
 	if rows != "" {
 		fmt.Fprintf(b, "| %s |%s default | meaning |\n|---|%s---|---|\n%s\n", strings.ToLower(group.Title), columns, line, rows)

@@ -4,12 +4,18 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
-// Effective renders the current settings as a config file. mask hides secrets in a value, given
-// the flag's name.
-func Effective(flags *pflag.FlagSet, mask func(flag, value string) string) string {
+// PrintChecked prints the settings after all checks, for --check, as a config file.
+func PrintChecked(cmd *cobra.Command) error {
+	_, err := fmt.Fprint(cmd.OutOrStdout(), "# The configuration is valid. Secrets are masked; the comment \"set\" marks settings that were given.\n"+effective(cmd.Flags()))
+	return err
+}
+
+// effective renders the current settings as a config file.
+func effective(flags *pflag.FlagSet) string {
 	var b strings.Builder
 	for _, flag := range settings(flags) {
 		if flag.Name == fileFlag || flag.Hidden {
@@ -19,11 +25,11 @@ func Effective(flags *pflag.FlagSet, mask func(flag, value string) string) strin
 		if values := list(flag); values != nil {
 			elements := values.GetSlice()
 			for i, element := range elements {
-				elements[i] = yamlText(flag, mask(flag.Name, element))
+				elements[i] = yamlText(flag, Mask(element))
 			}
 			text = "[" + strings.Join(elements, ", ") + "]"
 		} else {
-			text = yamlText(flag, mask(flag.Name, flag.Value.String()))
+			text = yamlText(flag, Mask(flag.Value.String()))
 		}
 		if flag.Changed {
 			text += " # set"

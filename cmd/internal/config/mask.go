@@ -15,7 +15,7 @@ var harmless = []string{"addr", "cluster", "master"}
 // Mask hides possible secrets in a URL, whichever setting it belongs to: user info, and
 // parameters that are not known to be harmless. It parses by hand, because net/url refuses
 // several hosts. Of a URL with an unescaped sign in its password only the scheme is shown.
-func Mask(_, value string) string {
+func Mask(value string) string {
 	scheme, rest, isURL := strings.Cut(value, "://")
 	if !isURL {
 		return value

@@ -9,6 +9,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
@@ -17,7 +18,7 @@ import (
 // if no other machine can reach the listener; a nil listener: nothing. On loopback, web pages
 // of hosts other than the given ones can't read them.
 func ServePages(listener net.Listener, pages http.Handler, hosts []string, log *zap.Logger) (stop func()) {
-	if listener != nil && !IsLoopback(listener.Addr().String()) {
+	if listener != nil && !setpoint.OnLoopback(listener.Addr().String()) {
 		pages = withoutProfiles(pages)
 	}
 	return ServeProfiles(listener, pages, hosts, log)
@@ -61,18 +62,4 @@ func ServeProfiles(listener net.Listener, pages http.Handler, hosts []string, lo
 
 func refuseHost(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, connections.HostRefusal(r.Host), http.StatusForbidden)
-}
-
-// IsLoopback reports whether an address is reachable from this machine only. One that
-// is not clear is not.
-func IsLoopback(address string) bool {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	if host == "localhost" {
-		return true
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
 }

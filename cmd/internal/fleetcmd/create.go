@@ -47,7 +47,7 @@ func (c *command) newCreate() *cobra.Command {
 			"setting of the workload: the annotation setpoint.dev/fleet, spec.fleet of an Autoscaler, the label setpoint.fleet.",
 		Example: "  setpoint fleet create all/shop/web --member west --member east,weight=2 --min 2 --max 40 --cpu 60\n" +
 			"  setpoint fleet create all/shop/worker -f worker.yaml --member west --member east --scope External:queue=global",
-		Args: cli.UsageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: c.create,
 	}
 	n, flags := &c.created, cmd.Flags()
@@ -254,7 +254,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "fleet %s stored: %d members, %d to %d replicas.\n"+
 			"It decides once the agent of each member names it, as fleet or setpoint.dev/fleet.\n",
-			name, len(stored.GetFleet().GetMembers()), least(stored.GetSpec()), stored.GetSpec().GetMaxReplicas())
+			name, len(stored.GetFleet().GetMembers()), conversion.MinReplicas(stored.GetSpec()), stored.GetSpec().GetMaxReplicas())
 		return err
 	})
 }

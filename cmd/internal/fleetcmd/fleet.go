@@ -42,8 +42,6 @@ func New() *cobra.Command {
 		Long: "Scale several targets, such as a workload that runs in several clusters, as one: their sum has a spec, and each\n" +
 			"member gets a share of the count. A fleet is a stored spec with members; the agents of the members name it.\n" +
 			"FLEET is " + named + ".",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -55,7 +53,7 @@ func New() *cobra.Command {
 			"- stands for all clusters or namespaces. As json or yaml it lists the stored specs as\n" +
 			"targetSpecs, and as states for each its name, what is the matter (wrong), and what show has (fleet).",
 		Example: "  setpoint fleet list clusters/-/namespaces/shop",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.list,
 	}
 	listing.Limit(list, &c.limit, 1000, "fleets")
@@ -64,7 +62,7 @@ func New() *cobra.Command {
 			Use:     "show FLEET",
 			Short:   "Show a fleet: its count, the shares, the state of each member, and why",
 			Example: "  setpoint fleet show all/shop/web",
-			Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+			Args:    cobra.ExactArgs(1),
 			RunE:    c.show,
 		},
 		&cobra.Command{
@@ -73,7 +71,7 @@ func New() *cobra.Command {
 			Long: "Make a member become empty: each decision of the fleet moves one of its replicas to the others, or as many as\n" +
 				"--max-moves of the fleet says. Its weight stays for promote. MEMBER may be its cluster alone, if that has one only.",
 			Example: "  setpoint fleet drain all/shop/web west",
-			Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+			Args:    cobra.ExactArgs(2),
 			RunE:    func(cmd *cobra.Command, args []string) error { return c.setDrained(cmd, args[0], args[1], true) },
 		},
 		&cobra.Command{
@@ -82,13 +80,13 @@ func New() *cobra.Command {
 			Long: "Make a member that was drained take part again: it gets replicas as the count grows, and at once only if\n" +
 				"--max-moves of the fleet allows moves. MEMBER may be its cluster alone, if that has one only.",
 			Example: "  setpoint fleet promote all/shop/web west",
-			Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+			Args:    cobra.ExactArgs(2),
 			RunE:    func(cmd *cobra.Command, args []string) error { return c.setDrained(cmd, args[0], args[1], false) },
 		},
 		&cobra.Command{
 			Use:   "delete FLEET",
 			Short: "Delete a fleet; its members keep their counts until they no longer name it",
-			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+			Args:  cobra.ExactArgs(1),
 			RunE:  c.delete,
 		})
 	return cmd
@@ -249,14 +247,6 @@ func (c *command) list(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	return writeList(cmd.OutOrStdout(), all.Items, states, time.Now())
-}
-
-// least is the lower bound of a spec, by default 1.
-func least(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
-	if spec == nil || spec.MinReplicas == nil {
-		return 1
-	}
-	return spec.GetMinReplicas()
 }
 
 func onLost(f *setpointv1.FleetSpec) string {

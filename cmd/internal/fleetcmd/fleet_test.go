@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -116,7 +117,7 @@ func start(t *testing.T) (*stored, func(args ...string) clitest.Result) {
 	t.Cleanup(server.Stop)
 	return s, func(args ...string) clitest.Result {
 		t.Helper()
-		return clitest.Run(t, fleetcmd.New(), "", append(args, "--server", listener.Addr().String())...)
+		return clitest.Run(t, cli.Root(&cobra.Command{Use: "setpoint"}, fleetcmd.New()), "", append(append([]string{"fleet"}, args...), "--server", listener.Addr().String())...)
 	}
 }
 
@@ -153,7 +154,7 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 	}
 	check(t, "again", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4"), cli.ExitFailed, "a fleet of 3 members is stored under the name "+web+": --replace replaces it")
 	check(t, "again, with a percent sign", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", "--cpu=60%"), cli.ExitFailed, "is stored under the name")
-	check(t, "a share that is no percent", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", "--cpu=most"), cli.ExitFailed, "must be a whole number of percent from 1, such as 60")
+	check(t, "a share that is no percent", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", "--cpu=most"), cli.ExitUsage, "must be a whole number of percent from 1, such as 60")
 	for _, wrong := range [][]string{{"--max-moves=-1", "fleet.maxMoves"}, {"--scope=External:other=global", `fleet.scopes["External:other"]`}, {"--stale-after=2s", "fleet.staleAfter"}} {
 		check(t, "again, with a mistake", run("create", "all/shop/web", "--member=west", "--member=east", "--max=4", wrong[0]), cli.ExitUsage, wrong[1])
 	}
@@ -219,10 +220,10 @@ func TestFleetsThatAreRefusedAtOnce(t *testing.T) {
 			[]string{`--member: "a/b" is no name of a member`, `"a,wieght=2" has "wieght=2"`, `"a,weight=0": weight must be above 0; setpoint fleet drain`, `"a,max=-1": max must be a whole number from 0`, `"a,min=x": min must be`, `--member: "" is no name`}},
 		{"no such scope", []string{"create", web, "--max=3", "--scope=External:queue=some"}, []string{`--scope: "External:queue=some" must be`}},
 		{"no file", []string{"create", web, "-f", "/no/such", two, "--member=b"}, []string{"/no/such"}},
-		{"no member to drain", []string{"drain", web}, []string{"wrong number of arguments (1); usage: fleet drain FLEET MEMBER"}},
+		{"no member to drain", []string{"drain", web}, []string{"wrong number of arguments (1); usage: setpoint fleet drain FLEET MEMBER"}},
 		{"fewer than no fleets", []string{"list", "--limit=-1"}, []string{"--limit: -1 is negative"}},
 	} {
-		check(t, tt.name, clitest.Run(t, fleetcmd.New(), "", append(tt.args, "--server=127.0.0.1:1")...), cli.ExitUsage, tt.want...)
+		check(t, tt.name, clitest.Run(t, cli.Root(&cobra.Command{Use: "setpoint"}, fleetcmd.New()), "", append(append([]string{"fleet"}, tt.args...), "--server=127.0.0.1:1")...), cli.ExitUsage, tt.want...)
 	}
 }
 

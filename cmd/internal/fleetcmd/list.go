@@ -16,6 +16,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -68,7 +69,7 @@ func writeList(to io.Writer, fleets []*setpointv1.TargetSpec, states []state, no
 		if f.GetDecisionTime() != nil {
 			desired, shares = fmt.Sprint(f.GetDesiredReplicas()), fmt.Sprint(f.GetShareTotal())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, least(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
 	}
 	return w.Flush()
 }
@@ -101,11 +102,7 @@ func writeAll(to io.Writer, form string, fleets []*setpointv1.TargetSpec, states
 		}
 		all.Specs, all.States = append(all.Specs, spec), append(all.States, one)
 	}
-	out, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		return err
-	}
-	return cli.WriteJSON(to, form, out)
+	return cli.WriteValue(to, form, all)
 }
 
 // quiet is for how long nobody has called a fleet whose members are all silent. Zero: somebody does, or none ever has.

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
 // unknown stands for what nobody knows.
@@ -58,8 +59,6 @@ func New() *cobra.Command {
 		Short: "Hold or replace recommendations for a while",
 		Long: `Hold or replace the recommendations of a target, a namespace or a cluster for a while: for a migration, an
 incident or a load test. The decisions below go on, so that windows and policies are as they would be when it ends.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -72,7 +71,7 @@ incident or a load test. The decisions below go on, so that windows and policies
 		Long: "List the overrides that have not ended: all of them, or those that act on PLACE or on something in it. PLACE is\n" +
 			places + ",\n" + named + ". The oldest come first.",
 		Example: "  setpoint override list clusters/eu-1/namespaces/shop/targets/web",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.list,
 	}
 	listing.Limit(list, &c.limit, 1000, "overrides")
@@ -82,7 +81,7 @@ incident or a load test. The decisions below go on, so that windows and policies
 		Long:  "Delete an override, by its whole name, or by its place and the last part of its name. PLACE is\n" + places + ",\n" + named + ".",
 		Example: "  setpoint override delete clusters/eu-1/namespaces/shop/overrides/migration\n" +
 			"  setpoint override delete web migration -n shop",
-		Args: cli.UsageArgs(cobra.RangeArgs(1, 2)),
+		Args: cobra.RangeArgs(1, 2),
 		RunE: c.delete,
 	})
 	return cmd
@@ -100,67 +99,40 @@ func (c *command) newCreate() *cobra.Command {
 		Example: "  setpoint override create clusters/eu-1/namespaces/shop --hold --for 2h --reason \"database migration\"\n" +
 			"  setpoint override create web -n shop --no-scale-down --for 90m --reason \"load test\"\n" +
 			"  setpoint override create clusters/eu-1/namespaces/shop/targets/web --floor 8 --until 2026-11-27T06:00:00Z --reason \"sale\"",
-		Args: cli.UsageArgs(cobra.ExactArgs(1)),
+		Args: cobra.ExactArgs(1),
 		RunE: c.create,
 	}
 	flags := cmd.Flags()
+	count := func(to **int32, name, usage string) {
+		flags.Func(name, usage, func(text string) error {
+			n, err := strconv.ParseInt(text, 10, 32)
+			if err != nil {
+				return errors.New("must be a whole number")
+			}
+			*to = new(int32(n))
+			return nil
+		})
+	}
 	flags.BoolVar(&c.override.Hold, "hold", false, "keep the current replicas; not with --pin")
-	flags.Var(countFlag{&c.override.Pin}, "pin", "set these replicas at once; not with --hold")
-	flags.Var(countFlag{&c.override.Floor}, "floor", "have no fewer replicas than this")
-	flags.Var(countFlag{&c.override.Ceiling}, "ceiling", "have no more replicas than this")
+	count(&c.override.Pin, "pin", "set these `replicas` at once; not with --hold")
+	count(&c.override.Floor, "floor", "have no fewer `replicas` than this")
+	count(&c.override.Ceiling, "ceiling", "have no more `replicas` than this")
 	flags.BoolVar(&c.override.NoScaleDown, "no-scale-down", false, "don't remove replicas")
 	flags.BoolVar(&c.override.NoScaleUp, "no-scale-up", false, "don't add replicas")
-	flags.Var(durationFlag{&c.lasts}, "for", "how long it lasts from its start on, as 90m or 2d12h, at most 30d; this or --until is required")
+	flags.Func("for", "how long it lasts, a `duration` from its start on, as 90m or 2d12h, at most 30d; this or --until is required", func(text string) error {
+		d, err := document.ParseDuration(text)
+		if err != nil {
+			return errors.New("must be a duration such as 90m, 2h or 2d12h" + document.WithUnit(text))
+		}
+		c.lasts = &d
+		return nil
+	})
 	flags.StringVar(&c.until, "until", "", "`instant` at which it ends, as 2026-11-27T06:00:00Z")
 	flags.StringVar(&c.start, "start", "", "`instant` at which it begins, as 2026-11-27T06:00:00Z; empty: now")
 	flags.StringVar(&c.override.Reason, "reason", "", "why, in 1 to 256 characters (required)")
 	flags.StringVar(&c.id, "id", "", "last part of its name, of a-z, 0-9 and -; empty: the server chooses. A repeated call with the same id and the same --until creates no other one")
 	return cmd
 }
-
-// countFlag is a flag of replicas, nil: not set.
-type countFlag struct{ to **int32 }
-
-func (f countFlag) String() string {
-	if f.to == nil || *f.to == nil {
-		return ""
-	}
-	return strconv.Itoa(int(**f.to))
-}
-
-func (f countFlag) Set(text string) error {
-	n, err := strconv.ParseInt(text, 10, 32)
-	if err != nil {
-		return errors.New("must be a whole number")
-	}
-	*f.to = new(int32(n))
-	return nil
-}
-
-// Type implements pflag.Value.
-func (countFlag) Type() string { return "int32" }
-
-// durationFlag is a flag of a duration, which may begin with days; nil: not set.
-type durationFlag struct{ to **time.Duration }
-
-func (f durationFlag) String() string {
-	if f.to == nil || *f.to == nil {
-		return ""
-	}
-	return (*f.to).String()
-}
-
-func (f durationFlag) Set(text string) error {
-	d, err := document.ParseDuration(text)
-	if err != nil {
-		return errors.New("must be a duration such as 90m, 2h or 2d12h" + document.WithUnit(text))
-	}
-	*f.to = &d
-	return nil
-}
-
-// Type implements pflag.Value.
-func (durationFlag) Type() string { return "duration" }
 
 // request is that of create.
 func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverrideRequest, error) {
@@ -528,10 +500,7 @@ func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec
 	if spec == nil {
 		return ""
 	}
-	least := int32(1)
-	if spec.MinReplicas != nil {
-		least = spec.GetMinReplicas()
-	}
+	least := conversion.MinReplicas(spec)
 	for _, one := range []struct {
 		name  string
 		count *int32

@@ -1,8 +1,6 @@
 package serve
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
@@ -37,6 +35,5 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 	if err := histories.Close(); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(cmd.OutOrStdout(), "# The configuration is valid. Secrets are masked; the comment \"set\" marks settings that were given.\n%s", config.Effective(cmd.Flags(), config.Mask))
-	return err
+	return config.PrintChecked(cmd)
 }

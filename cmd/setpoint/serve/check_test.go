@@ -108,7 +108,7 @@ func TestCheckShowsSettingsThatAreNotSecret(t *testing.T) {
 		"collector:4317":         "collector:4317",
 		"/etc/a@b/tls.crt":       "/etc/a@b/tls.crt",
 	} {
-		if got := config.Mask("", value); got != want {
+		if got := config.Mask(value); got != want {
 			t.Errorf("%s is shown as %s, want %s", value, got, want)
 		}
 	}

@@ -11,8 +11,8 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -87,7 +87,7 @@ func (s *edgeSettings) validate(refuse config.Refuse, kedaTokens bool) {
 // authentication or TLS.
 func (s *edgeSettings) validateReach(refuse config.Refuse, addresses []flagAddress) {
 	for _, a := range addresses {
-		if s.Insecure || daemon.IsLoopback(a.address) {
+		if s.Insecure || setpoint.OnLoopback(a.address) {
 			continue
 		}
 		if !s.asks() {

@@ -49,7 +49,7 @@ is missing.
 
 Exits with 1 if there is nothing to export.`,
 		Example: "  setpoint targets export clusters/demo/namespaces/shop/targets/web > web.jsonl\n  setpoint targets export --since 2h --file shop.jsonl.gz clusters/demo/namespaces/shop",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:    cobra.ExactArgs(1),
 		RunE:    c.run,
 	}
 	cmd.Flags().DurationVar(&c.since, "since", 0, "export the decisions of so much time up to now; 0: all that are kept")

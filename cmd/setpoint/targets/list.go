@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -19,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
 // Further forms of lists of targets: names alone, and the table without shortened names.
@@ -182,7 +184,7 @@ func newList(of *targetsCommand) *cobra.Command {
 			"LACK is how many replicas the metrics ask for beyond the desired ones, AGE the time since the last call, METRIC the first metric with\n" +
 			"its target. ? is unknown. Long names are shortened in the middle, so that lines fit 120 columns, unless -o wide.",
 		Example: "  setpoint targets list --state=max,failing --sort=lack\n  setpoint targets list clusters/eu-1/namespaces/- -o name",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.run,
 	}
 	cmd.Flags().VarP(c.output, "output", "o", "form of the output: table, wide, name, json or yaml")
@@ -361,10 +363,7 @@ func (l *listedTarget) replicas() string {
 func (l *listedTarget) bounds() string {
 	least, most := unknown, unknown
 	if spec := l.GetSpecInUse().GetSpec(); spec != nil {
-		least, most = "1", fmt.Sprint(spec.GetMaxReplicas())
-		if spec.MinReplicas != nil {
-			least = fmt.Sprint(spec.GetMinReplicas())
-		}
+		least, most = fmt.Sprint(conversion.MinReplicas(spec)), fmt.Sprint(spec.GetMaxReplicas())
 	} else if b := l.GetLastDecision().GetBasis(); b.GetMaxReplicas() > 0 {
 		least, most = fmt.Sprint(b.GetMinReplicas()), fmt.Sprint(b.GetMaxReplicas())
 	}
@@ -379,10 +378,10 @@ func (l *listedTarget) metric(wide bool) string {
 	for i := range max(len(values), len(specs)) {
 		value, target := unknown, unknown
 		if i < len(values) {
-			value = valueOf(readOf(values[i]))
+			value = valueOf(values[i], values[i].GetType(), "current")
 		}
 		if i < len(specs) {
-			target = valueOf(wantedOf(specs[i]))
+			target = valueOf(specs[i], specs[i].GetType(), "target")
 		}
 		all = append(all, value+"/"+target)
 	}
@@ -397,62 +396,24 @@ func (l *listedTarget) metric(wide bool) string {
 	return all[0]
 }
 
-// quantities are the values of a reading or of a target.
-type quantities interface {
-	GetAverageUtilization() int32
-	GetAverageValue() string
-	GetValue() string
-}
-
-func readOf(m *setpointv1.MetricStatus) quantities {
-	switch m.GetType() {
-	case "Resource":
-		return m.GetResource().GetCurrent()
-	case "ContainerResource":
-		return m.GetContainerResource().GetCurrent()
-	case "Pods":
-		return m.GetPods().GetCurrent()
-	case "Object":
-		return m.GetObject().GetCurrent()
-	case "External":
-		return m.GetExternal().GetCurrent()
-	}
-	return nil
-}
-
-func wantedOf(m *setpointv1.MetricSpec) quantities {
-	switch m.GetType() {
-	case "Resource":
-		return m.GetResource().GetTarget()
-	case "ContainerResource":
-		return m.GetContainerResource().GetTarget()
-	case "Pods":
-		return m.GetPods().GetTarget()
-	case "Object":
-		return m.GetObject().GetTarget()
-	case "External":
-		return m.GetExternal().GetTarget()
-	}
-	return nil
-}
-
-// valueOf is the utilization, the average or the value, in this order; ? without one.
-func valueOf(q quantities) string {
-	var utilization *int32
-	switch q := q.(type) {
-	case nil:
-		return unknown
-	case *setpointv1.MetricValueStatus:
-		if q != nil {
-			utilization = q.AverageUtilization
+// valueOf is the utilization, the average or the value that a metric has as current or as target, in this order; ? without one.
+func valueOf(metric proto.Message, kind, of string) string {
+	m := metric.ProtoReflect()
+	for _, name := range []string{strings.ToLower(kind[:min(1, len(kind))]) + kind[min(1, len(kind)):], of} {
+		f := m.Descriptor().Fields().ByJSONName(name)
+		if f == nil || f.Message() == nil || f.IsList() {
+			return unknown
 		}
-	case *setpointv1.MetricTarget:
-		if q != nil {
-			utilization = q.AverageUtilization
+		m = m.Get(f).Message()
+	}
+	text := func(name string) string {
+		if f := m.Descriptor().Fields().ByJSONName(name); m.Has(f) {
+			return m.Get(f).String()
 		}
+		return ""
 	}
-	if utilization != nil {
-		return fmt.Sprintf("%d%%", *utilization)
+	if utilization := text("averageUtilization"); utilization != "" {
+		return utilization + "%"
 	}
-	return cmp.Or(quantity.Average(q.GetAverageValue()), q.GetValue(), unknown)
+	return cmp.Or(quantity.Average(text("averageValue")), text("value"), unknown)
 }

@@ -137,7 +137,7 @@ func newExplain(c *targetsCommand) *cobra.Command {
 policies and bounds, but not the pods; and what comes next: when schedules start and end, and the counts if
 the metrics stay as they are.`,
 		Example: "  setpoint targets explain clusters/eu-1/namespaces/shop/targets/web",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.call(func(client setpointv1.TargetServiceClient) error {
 				resp, err := client.GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: args[0]})

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 )
 
 // specsCommand is shared by the commands on stored specs.
@@ -39,8 +40,6 @@ func newSpecs() *cobra.Command {
 		Short: "Store, show, poll, promote and delete the specs of targets",
 		Long: `Store, show, poll, promote and delete the specs of targets. With a stored spec, callers can get a recommendation for a
 target without sending a spec or metrics (GetRecommendation, KEDA and others). ` + targetForms,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -49,7 +48,7 @@ target without sending a spec or metrics (GetRecommendation, KEDA and others). `
 		Use:     "list [clusters/CLUSTER/namespaces/NAMESPACE]",
 		Short:   "List stored specs; - stands for all clusters or namespaces",
 		Example: "  setpoint specs list clusters/eu-1/namespaces/-\n  setpoint specs list -o yaml >specs.yaml; setpoint specs set -f specs.yaml --any-version",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.list,
 	}
 	listing.Limit(list, &c.limit, 1000, "specs")
@@ -64,7 +63,7 @@ Without TARGET, FILE has stored specs with the names of their targets: the outpu
 stored if one of them can't be read. Where the server refuses one, those before it are stored, and the error says how many. --any-version leaves
 out their etags, to store what was written down earlier or elsewhere.`,
 		Example: "  setpoint specs set clusters/demo/namespaces/shop/targets/web -f hpa.yaml",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.set,
 	}
 	set.Flags().BoolVar(&c.anyVersion, "any-version", false, "store it whatever version is stored now: the file's etags do not count")
@@ -72,7 +71,7 @@ out their etags, to store what was written down earlier or elsewhere.`,
 	remove := &cobra.Command{
 		Use:   "delete TARGET",
 		Short: "Delete the stored spec of a target and its observations",
-		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE:  c.delete,
 	}
 	remove.Flags().StringVar(&c.etag, "etag", "", "delete this version only; empty deletes any")
@@ -82,7 +81,7 @@ out their etags, to store what was written down earlier or elsewhere.`,
 		Long: `Make a shadow of the stored spec the spec itself. Each goes on with its own history, so its windows are those that it had
 as a shadow. The former spec becomes the shadow of that name: the same command takes the promotion back.`,
 		Example: "  setpoint specs promote clusters/demo/namespaces/shop/targets/web next --if 'different < 2 % over 7 days'",
-		Args:    cli.UsageArgs(cobra.ExactArgs(2)),
+		Args:    cobra.ExactArgs(2),
 		RunE:    c.promote,
 	}
 	promote.Flags().StringVar(&c.condition, "if", "", "`condition` that must have held, such as \"different < 2 % over 7 days\" or \"replicas < 105 % over 12 hours\"; without the flag it is promoted in any case")
@@ -91,14 +90,14 @@ as a shadow. The former spec becomes the shadow of that name: the same command t
 		Use:     "poll TARGET",
 		Short:   "Get a recommendation from the stored spec and observations of a target",
 		Example: "  setpoint specs poll clusters/demo/namespaces/shop/targets/web",
-		Args:    cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:    cobra.ExactArgs(1),
 		RunE:    c.poll,
 	}
 	poll.Flags().Int32Var(&c.current, "current-replicas", -1, "current replicas of the target; a negative number means the observed ones")
 	cmd.AddCommand(list, set, remove, promote, poll, &cobra.Command{
 		Use:   "get TARGET",
 		Short: "Show the stored spec of a target",
-		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE:  c.get,
 	})
 	takeShort(cmd)
@@ -126,7 +125,7 @@ func (c *specsCommand) showAll(cmd *cobra.Command, all *setpointv1.ListTargetSpe
 	return c.write(cmd.OutOrStdout(), all, func(w io.Writer) {
 		fmt.Fprintln(w, "TARGET\tMIN\tMAX\tMETRICS\tUPDATED\tBY")
 		for _, s := range all.GetTargetSpecs() {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), least(s), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
 				instant(s.GetUpdateTime()), author(s))
 		}
 	})
@@ -221,7 +220,7 @@ func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.Ta
 func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error {
 	return c.write(cmd.OutOrStdout(), s, func(w io.Writer) {
 		fmt.Fprintf(w, "Target\t%s\n", s.GetName())
-		fmt.Fprintf(w, "Replicas\t%d to %d\n", least(s), s.GetSpec().GetMaxReplicas())
+		fmt.Fprintf(w, "Replicas\t%d to %d\n", conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas())
 		fmt.Fprintf(w, "Metrics\t%d\n", len(s.GetSpec().GetMetrics()))
 		if s.GetStages() != nil {
 			fmt.Fprintf(w, "Stages\t%s\n", setStages(s.GetStages()))
@@ -327,12 +326,4 @@ func setStages(s *setpointv1.Stages) string {
 		return "none is set"
 	}
 	return strings.Join(all, ", ")
-}
-
-// least is the lower bound of a spec, by default 1.
-func least(s *setpointv1.TargetSpec) int32 {
-	if s.GetSpec() == nil || s.GetSpec().MinReplicas == nil {
-		return 1
-	}
-	return s.GetSpec().GetMinReplicas()
 }

@@ -39,8 +39,6 @@ func newTargets() *cobra.Command {
 		Use:   "targets",
 		Short: "List, show, explain, watch, export and delete the targets of a server",
 		Long:  "List, show, explain, watch, export and delete the targets of a server. " + targetForms,
-		Args:  cobra.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	c.server = connection.Bind(cmd.PersistentFlags(), connection.DefaultServer, "the server")
 	cmd.PersistentFlags().VarP(c.output, "output", "o", "form of the output: table, json or yaml")
@@ -48,7 +46,7 @@ func newTargets() *cobra.Command {
 	decisions := &cobra.Command{
 		Use:   "decisions TARGET",
 		Short: "List the recent decisions on a target, newest first",
-		Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+		Args:  cobra.ExactArgs(1),
 		RunE:  c.decisions,
 	}
 	listing.Limit(decisions, &c.maxDecisions, 50, "decisions")
@@ -57,13 +55,13 @@ func newTargets() *cobra.Command {
 		&cobra.Command{
 			Use:   "get TARGET",
 			Short: "Show a target: metrics, conditions, last decision, and what comes next",
-			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+			Args:  cobra.ExactArgs(1),
 			RunE:  c.get,
 		},
 		&cobra.Command{
 			Use:   "delete TARGET",
 			Short: "Delete a target's history, status and decisions",
-			Args:  cli.UsageArgs(cobra.ExactArgs(1)),
+			Args:  cobra.ExactArgs(1),
 			RunE:  c.delete,
 		})
 	takeShort(cmd)

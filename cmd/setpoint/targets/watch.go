@@ -54,7 +54,7 @@ func newWatch(of *targetsCommand) *cobra.Command {
 			"and missed decisions are reported on standard error. The table has each change once, with its outcome and why it failed; as PENDING only\n" +
 			"without one for ten seconds, or with --pending. -o json writes one line per response with a decision or a count of missed ones.",
 		Example: "  setpoint targets watch --changes-only\n  setpoint targets watch clusters/eu-1/namespaces/shop --since 1h -o json",
-		Args:    cli.UsageArgs(cobra.MaximumNArgs(1)),
+		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.run,
 	}
 	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then, of deleted targets too: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -286,21 +285,11 @@ func spanWords(seconds float64) string {
 }
 
 func writeClosedLoop(out *strings.Builder, c *replay.ClosedLoop) {
-	out.WriteString("\n")
-	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	row := func(name string, cell func(*replay.ClosedSide) string) {
-		fmt.Fprintf(table, "  %s\t%s\t%s\n", name, cell(&c.Recorded), cell(&c.Other))
-	}
-	fmt.Fprintln(table, "  closed loop\trecorded\tthis spec")
-	row("replica-hours", func(s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
-	row("replicas", func(s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
-	row("changes", func(s *replay.ClosedSide) string {
-		return fmt.Sprintf("%d up, %d down, %d reversals", s.Ups, s.Downs, s.Reversals)
-	})
+	short := ""
 	if c.LimitKnown {
-		row("short of CPU", func(s *replay.ClosedSide) string { return spanWords(*s.ShortSeconds) })
+		short = "short of CPU"
 	}
-	_ = table.Flush() // out is a strings.Builder
+	writeSides(out, &c.Recorded, nil, &c.Other, short)
 	if c.ModelledSeconds > 0 {
 		writeUnknowns(out, c)
 	}

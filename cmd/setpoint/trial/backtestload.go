@@ -106,41 +106,39 @@ func (c *backtestCommand) writeLoad(w io.Writer, b *replay.LoadBacktest) error {
 	if b.LowerBoundSeconds == nil {
 		out.WriteString("  not known: whether pods were full, and hid load; that takes --replicas, and workload.capacity or limits\n")
 	}
-	writeSides(&out, b)
+	short := ""
+	if b.Other.ShortSeconds != nil {
+		short = "short of capacity"
+	}
+	writeSides(&out, b.Recorded, b.Own, b.Other, short)
 	_, err := io.WriteString(w, out.String())
 	return err
 }
 
-func writeSides(out *strings.Builder, b *replay.LoadBacktest) {
+// writeSides writes the sides of a closed loop that there are, with the time for which each was short unless that is "".
+func writeSides(out *strings.Builder, recorded, own, other *replay.ClosedSide, short string) {
 	out.WriteString("\n")
 	table := tabwriter.NewWriter(out, 0, 0, 3, ' ', 0)
-	sides := []struct {
-		name string
-		side *replay.ClosedSide
-	}{{"recorded", b.Recorded}, {"own spec", b.Own}, {"this spec", b.Other}}
-	row := func(name string, cell func(*replay.ClosedSide) string) {
+	row := func(name string, cell func(name string, s *replay.ClosedSide) string) {
 		fmt.Fprint(table, "  "+name)
-		for _, s := range sides {
+		for _, s := range []struct {
+			name string
+			side *replay.ClosedSide
+		}{{"recorded", recorded}, {"own spec", own}, {"this spec", other}} {
 			if s.side != nil {
-				fmt.Fprint(table, "\t"+cell(s.side))
+				fmt.Fprint(table, "\t"+cell(s.name, s.side))
 			}
 		}
 		fmt.Fprintln(table)
 	}
-	fmt.Fprint(table, "  closed loop")
-	for _, s := range sides {
-		if s.side != nil {
-			fmt.Fprint(table, "\t"+s.name)
-		}
-	}
-	fmt.Fprintln(table)
-	row("replica-hours", func(s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
-	row("replicas", func(s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
-	row("changes", func(s *replay.ClosedSide) string {
+	row("closed loop", func(name string, _ *replay.ClosedSide) string { return name })
+	row("replica-hours", func(_ string, s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
+	row("replicas", func(_ string, s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
+	row("changes", func(_ string, s *replay.ClosedSide) string {
 		return fmt.Sprintf("%d up, %d down, %d reversals", s.Ups, s.Downs, s.Reversals)
 	})
-	if b.Other.ShortSeconds != nil {
-		row("short of capacity", func(s *replay.ClosedSide) string {
+	if short != "" {
+		row(short, func(_ string, s *replay.ClosedSide) string {
 			if s.ShortSeconds == nil {
 				return "–"
 			}

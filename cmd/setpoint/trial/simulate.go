@@ -14,6 +14,7 @@ import (
 	_ "time/tzdata" // scenarios name time zones, and images of one program have none
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/encoding/protojson"
 	"sigs.k8s.io/yaml"
 
@@ -45,7 +46,7 @@ type simulateCommand struct {
 	file    string
 	compare bool
 	export  string
-	seed    seedFlag
+	seed    *uint64        // nil: the scenario's
 	data    []byte         // of file, once it is read
 	inputs  []report.Input // the specs, for pages
 	options explaincmd.Options
@@ -85,10 +86,21 @@ Exits with 2 if a file is invalid, and with 1 if a simulation is too large.`,
 	flags.StringVarP(&c.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
 	flags.BoolVar(&c.compare, "compare", false, "run several specs side by side")
 	flags.StringVar(&c.export, "export", "", "write the scenario's load in this `form` and run nothing: k6")
-	flags.Var(&c.seed, "seed", "`number` that replaces the scenario's seed")
+	c.bindSeed(flags, "`number` that replaces the scenario's seed")
 	flags.VarP(c.output, "output", "o", "form of the output: table, json (lines), csv, svg or html")
 	c.options.Bind(flags)
 	return cmd
+}
+
+func (c *simulateCommand) bindSeed(flags *pflag.FlagSet, usage string) {
+	flags.Func("seed", usage, func(text string) error {
+		seed, err := strconv.ParseUint(text, 10, 53)
+		if err != nil {
+			return fmt.Errorf("must be a whole number between 0 and %d", 1<<53-1)
+		}
+		c.seed = &seed
+		return nil
+	})
 }
 
 func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
@@ -158,37 +170,13 @@ func (c *simulateCommand) readScenario(cmd *cobra.Command) (*simulation.Scenario
 	return world, nil
 }
 
-// seedFlag is --seed; nil: the scenario's.
-type seedFlag struct{ seed *uint64 }
-
-// String implements pflag.Value.
-func (f *seedFlag) String() string {
-	if f.seed == nil {
-		return ""
-	}
-	return strconv.FormatUint(*f.seed, 10)
-}
-
-// Type implements pflag.Value.
-func (f *seedFlag) Type() string { return "number" }
-
-// Set implements pflag.Value.
-func (f *seedFlag) Set(text string) error {
-	seed, err := strconv.ParseUint(text, 10, 53)
-	if err != nil {
-		return fmt.Errorf("must be a whole number between 0 and %d", 1<<53-1)
-	}
-	f.seed = &seed
-	return nil
-}
-
 // readRecorded is readScenario, with what recorded load covers.
 func (c *simulateCommand) readRecorded(cmd *cobra.Command) (*simulation.Scenario, *scenario.Recorded, error) {
 	var err error
 	if c.data, err = cli.ReadWithin(cmd, c.file, scenario.MaxScenarioBytes); err != nil {
 		return nil, nil, err
 	}
-	return c.parse(cmd, c.seed.seed)
+	return c.parse(cmd, c.seed)
 }
 
 // redrawn is the scenario that was read, with another seed.

@@ -73,7 +73,7 @@ Exits with 1 if no candidate passes, and with 2 if a file is invalid.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&c.scenario.file, "file", "f", "", "`file` of the scenario, - for standard input (required)")
-	flags.Var(&c.scenario.seed, "seed", "`number` that replaces the scenario's seed and selects other candidates")
+	c.scenario.bindSeed(flags, "`number` that replaces the scenario's seed and selects other candidates")
 	flags.StringSliceVar(&c.vary, "vary", nil, "`parts` of the spec to vary: target, minReplicas, tolerance, window, policies (default: all)")
 	flags.IntVar(&c.candidates, "candidates", tune.DefaultCandidates, "number of specs to try")
 	flags.Int32Var(&c.least, "least-replicas", 0, "smallest minReplicas to try; 0 means that of the spec")
