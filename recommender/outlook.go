@@ -2,6 +2,7 @@ package recommender
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -31,7 +32,7 @@ type Outlook struct {
 	// Changes come one after the other, at most OutlookDecisions.
 	Changes []OutlookChange
 	// Until is the first instant of which the outlook says nothing: a limit of it, or the first
-	// decision that depends on an unknown proposal. The zero time: nothing comes after the changes.
+	// decision that depends on an unknown proposal, as that of a target of type Value at another count. The zero time: nothing comes after the changes.
 	Until time.Time
 }
 
@@ -77,6 +78,8 @@ type Hold struct {
 // proposed, and that is what 84 replicas need however many there are meanwhile. A utilization that
 // stayed would shrink or grow the count with each decision, without end, which no load does.
 // Tolerance is in the proposals of the count that they were made for; at others see Doubtful.
+// A metric with a target of type Value is no load that replicas share: it proposes a multiple of the count, so the outlook
+// ends with the first evaluation at another count.
 //
 // Of in, only Spec, Options and Namespace count; basis is the last decision's, or the zero value: then
 // the proposal is the one that the history recorded, which it does in all profiles but "cooldown" and
@@ -203,6 +206,7 @@ func (o *Outlook) reach(decide Decide, in *Input, now time.Time, h *History, pos
 func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Duration, h *History, unread bool) {
 	in.Explain = true
 	history, count, ahead := *h, o.Replicas, time.Duration(0)
+	multiplied := slices.ContainsFunc(in.Spec.Metrics, func(m MetricSpec) bool { return m.calculation() == ValueCalculation })
 	for i := 0; i < OutlookDecisions && ahead <= OutlookHorizon; i++ {
 		in.Scale, in.ID[0] = Scale{count, count}, byte(i+1)
 		at := now.Add(ahead)
@@ -217,6 +221,11 @@ func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Du
 		switch {
 		case unread && d.Path == PathMetricsFailed:
 			o.Until = at
+			return
+		case multiplied && d.Path == PathMetrics && count != h.Status.CurrentReplicas:
+			if o.Until = at; i == 0 {
+				o.Proposal, o.Hold = failed, Hold{}
+			}
 			return
 		case d.Changes():
 			// The proposals were made for the count of the last evaluation.

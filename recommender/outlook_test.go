@@ -318,6 +318,24 @@ func TestAnOutlookAfterARefusedChange(t *testing.T) {
 	equal(t, "the outlook", o.text(), "Metrics [8,10] 5 of 8; 15: 8")
 }
 
+// What a target of type Value asks for is multiplied by the count: 250 of 100 makes 5 of 2, and 13 of 5.
+func TestAnOutlookOfATotalEndsWithTheCount(t *testing.T) {
+	for _, tt := range []struct {
+		value int64
+		count int32
+		want  string
+	}{
+		{250, 2, "Metrics [5,10] 5 of -1; then unknown from 15"},
+		{50, 6, "Metrics [6,12] 6 of 3 ScaleDownStabilized until 300; 300: 3; then unknown from 315"},
+	} {
+		in := total(externalValue(100*unit), tt.count, tt.value*unit)
+		in.Spec.Behavior = defaultBehavior()
+		d, history := Recommend(t0, in, nil)
+		o, _ := history.Outlook(in, &d.Basis, t0.Add(15*time.Second), 15*time.Second)
+		equal(t, "the outlook", o.text(), tt.want)
+	}
+}
+
 // Each rule, in cases whose figures are computed by hand. A target is asked for so many replicas at
 // so many seconds; then comes the outlook of a decision each second.
 func TestOutlooks(t *testing.T) {

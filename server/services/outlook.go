@@ -44,7 +44,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 		target.Explanation = conversion.LastExplanation(&known.History, in, &basis)
 	}
 	if target.GetNotAskedTime() != nil && now.After(target.GetNotAskedTime().AsTime()) {
-		target.Outlook = &setpointv1.Outlook{Problem: "nobody asks any more; it is known again with the next call"}
+		target.Outlook = &setpointv1.Outlook{Problem: "nobody asks any more, or the calls are refused; it is known again with the next decision"}
 		return
 	}
 	if around, unforeseen := s.around(target, known, use, in); around != nil {

@@ -458,7 +458,8 @@ type Outlook struct {
 	Hold *OutlookHold `protobuf:"bytes,5,opt,name=hold,proto3" json:"hold,omitempty"`
 	// The changes to come, in their order, at most 64. Empty: the count stays.
 	Changes []*OutlookChange `protobuf:"bytes,6,rep,name=changes,proto3" json:"changes,omitempty"`
-	// The first instant of which it says nothing. Absent: nothing comes after the changes.
+	// The first instant of which it says nothing. Absent: nothing comes after the changes. Where a metric has a target
+	// of type Value it is at the latest the first call with another count, which that metric's proposal is a multiple of.
 	UntilTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
 	// The instant of which the outlook speaks: changes are not before it.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`

@@ -301,3 +301,14 @@ HorizontalPodAutoscaler shop/web:
 		t.Errorf("%v %s", err, data)
 	}
 }
+
+func TestWhatWasNeverComparedAgreesWithNothing(t *testing.T) {
+	r := &Report{Objects: []Object{{Ours: Side{Replicas: 5}, Theirs: Side{Replicas: 2}, Agrees: true}}}
+	var text, differing bytes.Buffer
+	if err := r.WriteText(&text); err != nil || !strings.Contains(text.String(), "?       5 vs 2  0 ") {
+		t.Errorf("%v\n%s", err, text.String())
+	}
+	if err := r.WriteDiffering(&differing); err != nil || differing.String() != "0 of 1 shadows differ or did. 1 can't be compared now.\n" {
+		t.Errorf("%v\n%s", err, differing.String())
+	}
+}

@@ -68,7 +68,7 @@ func (r *Report) WriteDiffering(w io.Writer) error {
 	}
 	unjudged := 0
 	for i := range r.Objects {
-		if r.Objects[i].silent() {
+		if agrees := r.Objects[i].agrees(); agrees != "yes" && agrees != "no" {
 			unjudged++
 		}
 	}
@@ -88,8 +88,11 @@ func (o *Object) why() string {
 func (o *Object) silent() bool { return o.Ours.NoOpinion != "" || o.Theirs.NoOpinion != "" }
 
 func (o *Object) agrees() string {
-	if o.silent() {
+	switch {
+	case o.silent():
 		return "no opinion"
+	case o.Agreed+o.Diverged == 0: // nothing was compared yet
+		return "?"
 	}
 	return yesNo(o.Agrees)
 }

@@ -39,11 +39,15 @@ func (s *Status) WriteText(w io.Writer) error {
 		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tEVALUATED\tLAST SCALED")
 	}
 	for _, o := range s.Objects {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", name(o.Key), o.state(), o.replicas(), o.evaluated(s.At), o.lastScaled(s.At))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cut(name(o.Key)), o.state(), o.replicas(), o.evaluated(s.At), o.lastScaled(s.At))
 	}
 	_ = table.Flush() // to memory
 	n := -1
 	for line := range strings.Lines(rows.String()) {
+		if n >= 0 {
+			whole := name(s.Objects[n].Key)
+			line = whole + strings.TrimPrefix(line, cut(whole))
+		}
 		text.WriteString(line)
 		if n >= 0 {
 			text.WriteString(wrapped(s.Objects[n].Why(s.At)))
@@ -77,6 +81,15 @@ func (s *Status) head(text *strings.Builder) {
 	}
 }
 
+// cut is the part of a name for which the table has room: a longer one moves only the rest of its own line.
+func cut(name string) string {
+	runes := []rune(name)
+	return string(runes[:min(len(runes), mostName)])
+}
+
+// mostName is the room for names, in characters.
+const mostName = 48
+
 func name(key agent.Key) string { return oneLine(key.Namespace + "/" + key.Name) }
 
 // state is a word for the outcome of an object's last reconcile.
@@ -98,6 +111,10 @@ func (o *Object) replicas() string {
 	switch d := o.Decision; {
 	case d == nil:
 		return "-"
+	case o.Hold != nil && o.Scaled != nil && !o.Scaled.At.Before(d.At): // it is older than the hold, and was applied
+		return fmt.Sprint(d.Desired)
+	case o.Hold != nil:
+		return fmt.Sprint(d.Current)
 	case d.Current != d.Desired:
 		return fmt.Sprintf("%d → %d", d.Current, d.Desired)
 	default:

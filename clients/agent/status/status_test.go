@@ -1,6 +1,7 @@
 package status
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -156,6 +157,31 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// The decision before a hold is of a count that was applied, or was not, and a long name keeps the other rows as they are.
+func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
+	t.Parallel()
+	now, long := time.Unix(1_700_000_000, 0), strings.Repeat("n", 250)
+	held := &Held{"Deploying", "it deploys", now.Add(-time.Minute)}
+	decided := &Decided{At: now.Add(-2 * time.Minute), Current: 1, Desired: 2}
+	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Objects: []*Object{
+		{Key: agent.Key{Namespace: "shop", Name: "done"}, Hold: held, At: now, Decision: decided, Scaled: &Scaled{At: decided.At.Add(time.Second), From: 1, To: 2}},
+		{Key: agent.Key{Namespace: "shop", Name: "failed"}, Hold: held, At: now, Decision: decided},
+		{Key: agent.Key{Namespace: "shop", Name: long}, At: now},
+	}}
+	var text strings.Builder
+	if err := s.WriteText(&text); err != nil {
+		t.Fatal(err)
+	}
+	pad := func(name string) string { return fmt.Sprintf("%-50s", name) }
+	for _, want := range []string{
+		"\n" + pad("shop/done") + "held   2         0s ago     1 → 2, 119s ago\n", "\n" + pad("shop/failed") + "held   1         0s ago     -\n", "\nshop/" + long + "  ok     -         0s ago     -\n",
+	} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no %q in\n%s", want, text.String())
+		}
 	}
 }
 

@@ -182,7 +182,7 @@ func newList(of *targetsCommand) *cobra.Command {
 			"  disabled    scaling is, at 0 replicas\n" +
 			"  steady      nothing\n\n" +
 			"LACK is how many replicas the metrics ask for beyond the desired ones, AGE the time since the last call, METRIC the first metric with\n" +
-			"its target. ? is unknown. Long names are shortened in the middle, so that lines fit 120 columns, unless -o wide.",
+			"its target. ? is unknown. Long names are shortened in the middle, so that lines fit a terminal, or 120 columns, unless -o wide.",
 		Example: "  setpoint targets list --state=max,failing --sort=lack\n  setpoint targets list clusters/eu-1/namespaces/- -o name",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.run,
@@ -269,14 +269,22 @@ func (c *targetList) show(w io.Writer, all []listedTarget, now time.Time) error 
 		}
 		return cli.WriteMessage(w, c.output.Form, answer)
 	}
+	most := 0
+	if width := cli.Terminal(w).Width; width > 0 && c.output.Form != asWide {
+		most = max(mostColumns, width)
+	}
+	return writeColumns(w, c.table(all, now), most)
+}
+
+func (c *targetList) table(all []listedTarget, now time.Time) [][]string {
 	rows := [][]string{{"TARGET", "STATE", "REPLICAS", "MIN/MAX", "METRIC", "LACK", "AGE"}}
 	for i := range all {
 		rows = append(rows, all[i].cells(now, c.output.Form == asWide))
 	}
-	return writeColumns(w, rows, c.output.Form == asWide)
+	return rows
 }
 
-// mostColumns is the width of the list.
+// mostColumns is the least width of the list in a terminal.
 const mostColumns = 120
 
 // Limits of the columns of the list, but for -o wide.
@@ -286,8 +294,8 @@ const (
 	mostMetric = 18
 )
 
-// writeColumns writes rows whose first column has what the others leave.
-func writeColumns(w io.Writer, rows [][]string, wide bool) error {
+// writeColumns writes rows whose first column has what the others leave of that many columns, 0 for no limit.
+func writeColumns(w io.Writer, rows [][]string, most int) error {
 	const gap = "   "
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -295,12 +303,12 @@ func writeColumns(w io.Writer, rows [][]string, wide bool) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if !wide {
+	if most > 0 {
 		others := 0
 		for _, width := range widths[1:] {
 			others += len(gap) + width
 		}
-		widths[0] = min(widths[0], max(leastName, mostColumns-others))
+		widths[0] = min(widths[0], max(leastName, most-others))
 	}
 	var text strings.Builder
 	for _, row := range rows {

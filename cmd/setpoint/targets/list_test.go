@@ -115,6 +115,15 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 		if err := c.show(&out, all.Items, listedAt); err != nil {
 			t.Fatal(err)
 		}
+		if tt.form == cli.AsTable { // other programs, such as grep, get whole names, and a terminal lines that fit
+			if long := "at-max-" + strings.Repeat("x", 150) + "-end "; !strings.Contains(out.String(), long) {
+				t.Errorf("no %s in\n%s", long, out.String())
+			}
+			out.Reset()
+			if err := writeColumns(&out, c.table(all.Items, listedAt), mostColumns); err != nil {
+				t.Fatal(err)
+			}
+		}
 		if got := "\n" + out.String(); got != tt.want {
 			t.Errorf("sorted by %s, of %v:%s\nwant%s", tt.order, tt.states, got, tt.want)
 		}

@@ -49,7 +49,7 @@ const state = (bit: number, id: string, word: string, label: string, chip: strin
 
 /** The states, most urgent first. */
 export const states: readonly StateInfo[] = [
-  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: Setpoint does not scale it now. Its agent does not run, or gives way to another autoscaler."),
+  state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: Setpoint does not scale it now. Its agent does not run, gives way to another autoscaler, or is refused."),
   state(Unreadable, "unreadable", "SCALE_UNREADABLE", "Scale unreadable", "No scale", "✕", "failing", false, "AbleToScale", "The workload's count can't be read."),
   state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),
   state(Failing, "failing", "METRICS_FAILING", "Failing metrics", "Failing", "✕", "failing", true, "ScalingActive", "A metric can't be read or computed. The count does not go down then."),

@@ -82,7 +82,7 @@ function Coming(props: { target: Target; asked: Asked; now: number }) {
   const { target, asked, now } = props;
   const o = target.outlook;
   if (asked.missed) {
-    return <p>Nobody asks for this target any more, so <strong>Setpoint changes nothing</strong>. Its agent does not run, or gives way to another autoscaler. The outlook is unknown until somebody asks again.</p>;
+    return <p>Nobody asks for this target any more, so <strong>Setpoint changes nothing</strong>. Its agent does not run, gives way to another autoscaler, or is refused. The outlook is unknown until somebody asks again.</p>;
   }
   if (!o) {
     return (
