@@ -132,6 +132,9 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		return nil, fmt.Errorf("%d autoscalers change, more than %d: check them in parts", len(all), MaxChanges)
 	}
 	measured := &histories{changes: all, measured: make(map[*change]*History), assumed: in.Settings.Assumed, others: make(map[string]bool)}
+	if in.Range != nil {
+		measured.touched = c.Touched
+	}
 	for _, r := range in.Recordings {
 		if err := measured.file(ctx, r, in.Tell); err != nil {
 			return nil, err

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -438,6 +439,27 @@ func TestTheSameTimeCountsOnce(t *testing.T) {
 	// 0 to 90 and 100 to 150; where one span meets the next its last instant counts once.
 	if h.CoveredSeconds < 138*60 || h.CoveredSeconds > 140*60 || h.New.Changes > 70 || h.New.ReplicaHours > 4*140./60 || h.Model.Seconds != h.CoveredSeconds || h.Steps+h.AlreadySteps != 300 {
 		t.Errorf("%+v", h)
+	}
+	// The order of files says nothing, and where a scenario ends the next one goes on.
+	var orders []*History
+	for _, order := range [][2]int{{0, 1}, {1, 0}} {
+		all := []backtests{}
+		for _, k := range order {
+			// From 0 to 60, whose last step stands for no time, and from 30 to 90, between those of the first.
+			instants := at(30*k, 30*k+60)
+			for i := range instants {
+				instants[i].Time = instants[i].Time.Add(time.Duration(20*k) * time.Second)
+			}
+			instants[59].Length = 0
+			b := &replay.Backtest{Instants: instants, ClosedLoop: &replay.ClosedLoop{}}
+			all = append(all, backtests{false, b, b, b})
+		}
+		h := &History{backtests: all}
+		h.finish()
+		orders = append(orders, h)
+	}
+	if a, b := orders[0], orders[1]; !reflect.DeepEqual(a, b) || a.CoveredSeconds != 89*60+20 || a.Model.Seconds != a.CoveredSeconds || a.Steps != 60+31 || a.AlreadySteps != 29 {
+		t.Errorf("%+v\n%+v", a, b)
 	}
 	// A change at the first step is one, in the table and by the rule.
 	h = &History{}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -74,6 +75,8 @@ type History struct {
 	points []point
 	max    [2]int32
 	bound  [2]bool
+	// backtests are those of scenarios until finish adds them: the order of files says nothing.
+	backtests []backtests
 	// spans are the times that are covered, in order and apart. mixed: recordings of several objects are given
 	// for a spec without a name.
 	spans []span
@@ -81,6 +84,25 @@ type History struct {
 }
 
 type span struct{ from, to time.Time }
+
+// backtests are those of a scenario: of the old spec, the new one, and its own with all pods modelled. added: the range
+// adds the recording, so that it comes after what was there before.
+type backtests struct {
+	added          bool
+	old, next, own *replay.Backtest
+}
+
+func (b *backtests) compare(o *backtests) int {
+	added := func(b *backtests) int {
+		if b.added {
+			return 1
+		}
+		return 0
+	}
+	first, last := b.next.Instants, o.next.Instants
+	return cmp.Or(added(b)-added(o), first[0].Time.Compare(last[0].Time), last[len(last)-1].Time.Compare(first[len(first)-1].Time),
+		cmp.Compare(b.next.Scenario, o.next.Scenario))
+}
 
 // Figures are those of one spec.
 type Figures struct {
@@ -135,10 +157,14 @@ type point struct {
 
 // histories measures changes by recordings.
 type histories struct {
-	changes          []*change
+	changes []*change
+	// touched reports whether a range adds or alters a file; nil: there is no range.
+	touched          func(name string) bool
 	measured         map[*change]*History
 	assumed          replay.Assumed
 	scenarios, steps int
+	// added: the recording that is read is one that the range adds.
+	added bool
 	// others are the objects of recordings that no change has.
 	others map[string]bool
 	// unread are the first problems with recordings that can't be read, lost that of one which the range removes
@@ -158,6 +184,7 @@ func (h *histories) file(ctx context.Context, r Recording, tell func(error)) err
 			h.lost = err.Error()
 		}
 	}
+	h.added = h.touched != nil && !r.Base && h.touched(r.Name)
 	told := 0
 	problem := func(err error) {
 		if told++; told <= maxProblems {
@@ -316,7 +343,7 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 	if spec := asked[0].Spec; spec != nil {
 		got.max[0], got.bound[0] = spec.MaxReplicas, spec.MinReplicas == nil || *spec.MinReplicas < spec.MaxReplicas
 	}
-	got.add(b[0], b[1], b[2])
+	got.backtests = append(got.backtests, backtests{h.added, b[0], b[1], b[2]})
 	return nil
 }
 
@@ -351,15 +378,21 @@ func (h *History) add(old, next, own *replay.Backtest) {
 		}
 	}
 	h.Old.last, h.New.last = time.Time{}, time.Time{}
-	already := make([]bool, len(next.Instants))
+	trimmed := make([]part, len(next.Instants))
 	for i := range next.Instants {
-		was, is := &old.Instants[i], &next.Instants[i]
-		if already[i] = h.covers(is.Time); already[i] {
-			h.AlreadySteps++
+		is := next.Instants[i]
+		trimmed[i] = h.uncovered(is.Time, is.Length)
+		if trimmed[i].decided {
+			h.Steps++
+			if old.Instants[i].Open != is.Open {
+				h.DifferentSteps++
+			}
+		} else if h.AlreadySteps++; trimmed[i].length == 0 {
 			continue
 		}
+		was := trimmed[i].of(old.Instants[i])
+		is = trimmed[i].of(is)
 		seconds := is.Length.Seconds()
-		h.Steps++
 		h.CoveredSeconds += seconds
 		if is.Modelled {
 			h.ModelledSeconds += seconds
@@ -367,25 +400,51 @@ func (h *History) add(old, next, own *replay.Backtest) {
 		if is.Unknown {
 			h.UnknownSeconds += seconds
 		}
+		h.Old.instant(&was, h.max[0], len(h.points) == 0)
+		h.New.instant(&is, h.max[1], len(h.points) == 0)
 		h.points = append(h.points, point{is.Time, is.Length, is.Recorded, was.Closed, is.Closed})
-		if was.Open != is.Open {
-			h.DifferentSteps++
-		}
-		h.Old.instant(was, h.max[0], h.Steps == 1)
-		h.New.instant(is, h.max[1], h.Steps == 1)
 	}
-	for i := range own.Instants {
-		if at := &own.Instants[i]; !at.Unknown && (i >= len(already) || !already[i]) {
-			h.Model.add(at)
+	for i, at := range own.Instants {
+		if i < len(trimmed) {
+			at = trimmed[i].of(at)
+		}
+		if !at.Unknown {
+			h.Model.add(&at)
 		}
 	}
 	h.cover(next.Instants)
 }
 
-// covers reports whether earlier scenarios have that time.
-func (h *History) covers(at time.Time) bool {
+// part is what a step stands for that no other scenario has; decided: its evaluation counts.
+type part struct {
+	from    time.Time
+	length  time.Duration
+	decided bool
+}
+
+// of is the instant for that part. A change before it is another scenario's.
+func (p part) of(at replay.Instant) replay.Instant {
+	if at.Time, at.Length = p.from, p.length; !p.decided {
+		at.From = at.Closed
+	}
+	return at
+}
+
+// uncovered is what earlier scenarios do not have of the time of a step. Their last step stands for none.
+func (h *History) uncovered(at time.Time, length time.Duration) part {
 	i, exact := slices.BinarySearchFunc(h.spans, at, func(s span, at time.Time) int { return s.from.Compare(at) })
-	return exact || i > 0 && !at.After(h.spans[i-1].to)
+	p, end := part{at, length, true}, at.Add(length)
+	if exact {
+		i++
+	}
+	if i > 0 && !at.After(h.spans[i-1].to) {
+		p.from, p.decided = h.spans[i-1].to, false
+	}
+	if i < len(h.spans) && end.After(h.spans[i].from) {
+		end = h.spans[i].from
+	}
+	p.length = max(0, end.Sub(p.from))
+	return p
 }
 
 // cover adds the times of a scenario.
@@ -460,6 +519,11 @@ func (m *Model) add(at *replay.Instant) {
 
 // finish computes what needs all recordings.
 func (h *History) finish() {
+	slices.SortStableFunc(h.backtests, func(a, b backtests) int { return a.compare(&b) })
+	for _, b := range h.backtests {
+		h.add(b.old, b.next, b.own)
+	}
+	h.backtests = nil
 	slices.SortStableFunc(h.points, func(a, b point) int { return a.at.Compare(b.at) })
 	if len(h.points) == 0 {
 		return
