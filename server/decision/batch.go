@@ -206,6 +206,6 @@ func (t *Targets) recallAll(to *recordBuffer, queues []*queue) {
 
 // Approximate sizes of a record and its version, in bytes.
 const (
-	usualRecord  = 384
+	usualRecord  = 448
 	usualVersion = 12
 )
