@@ -55,14 +55,14 @@ func (g *Guard) establish(ctx context.Context, open *access.Session, c *access.C
 
 // establishInside establishes the caller of a call that was admitted and read already, and may be in
 // the gateway.
-func (g *Guard) establishInside(ctx context.Context, open *access.Session) error {
+func (g *Guard) establishInside(ctx context.Context, open *access.Session, c *access.Caller) error {
 	var end func()
 	defer func() {
 		if end != nil {
 			end()
 		}
 	}()
-	return g.establish(ctx, open, &open.First, func() {
+	return g.establish(ctx, open, c, func() {
 		if end == nil {
 			end = waits.Begin(ctx, waits.Issuer)
 		}
@@ -108,7 +108,7 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 	case open.First.Identity != nil:
 		err = g.establish(ctx, open, &open.First, nil)
 	default:
-		err = g.establishInside(ctx, open)
+		err = g.establishInside(ctx, open, &open.First)
 	}
 	if open.First.Identity == nil {
 		return identified{err: err}
@@ -121,7 +121,7 @@ func (g *Guard) identifyBy(ctx context.Context, method string, credentials func(
 // call.
 func (who identified) allow(ctx context.Context) (context.Context, error) {
 	if who.session != nil {
-		calls.NoteIdentity(ctx, who.session.First.Identity.Name)
+		calls.NoteIdentity(ctx, who.session.Now.Load().Identity.Name)
 		ctx = access.WithSession(ctx, who.session)
 	}
 	return ctx, who.err
@@ -143,6 +143,13 @@ func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.Unary
 	who, early := identifiedEarly(ctx)
 	if !early {
 		who = g.identify(ctx, info.FullMethod, nil)
+	}
+	// Its message may have taken any time since.
+	if who.err == nil && who.session != nil && !g.Counts(&who.session.First) {
+		next := &access.Caller{}
+		if who.err = g.establishInside(ctx, who.session, next); who.err == nil {
+			who.session.Now.Store(next)
+		}
 	}
 	ctx, err := who.allow(ctx)
 	if err != nil {
