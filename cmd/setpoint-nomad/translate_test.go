@@ -82,7 +82,8 @@ func TestTranslate(t *testing.T) {
 		},
 		"checks that differ in what is the group's here": {
 			policy: `{"check":[` + check("a", "prometheus", "a", "", `"target-value":[{"target":1,"threshold":0.2,"max_scale_up":2,"max_scale_down":1}]`) + `,` +
-				check("b", "prometheus", "b", "", `"target-value":[{"target":1,"threshold":0.05,"max_scale_down":3}]`) + `]}`,
+				check("b", "prometheus", "b", "", `"target-value":[{"target":1,"threshold":0.05,"max_scale_down":3}]`) + `,` +
+				check("c", "prometheus", "c", "", `"target-value":[{"target":1,"threshold":0.1}]`) + `]}`,
 			says: []string{"= \"0.05\"", "# threshold: checks differ", "# max_scale_up: checks differ", "# max_scale_down: checks differ", "value         = 1\n", "# Without max_scale_up"},
 			not:  []string{"\"0.2\"", "value         = 2\n", "value         = 3\n"},
 		},
