@@ -23,6 +23,7 @@ func (r *run) vote(title, rule string, stage recommender.Stage, until time.Time,
 			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &one},
 		},
 		Calculation: recommender.AverageValueCalculation, Rule: recommender.Proportional, Proposal: replicas,
+		Instead: rule,
 	})
 	r.votes = append(r.votes, vote{title, rule, stage, until})
 }

@@ -3,6 +3,7 @@ package stages_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 	"time"
 
@@ -91,7 +92,7 @@ func TestAVoterIsCombined(t *testing.T) {
 	}
 }
 
-// A voter is one more External metric with a target of 1 and no tolerance.
+// A voter is one more External metric with a target of 1 and no tolerance, but for its words.
 func TestAVoterIsOneMoreMetric(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	r := rand.New(rand.NewPCG(31, 7))
@@ -100,6 +101,14 @@ func TestAVoterIsOneMoreMetric(t *testing.T) {
 		for _, d := range []*recommender.Decision{d, edited} {
 			d.Status.CurrentMetrics = nil
 			d.Basis = recommender.Basis{}
+		}
+		words := strings.NewReplacer("external metric proposal/forecast(nil) above target", "proposal/forecast proposes more", "external metric proposal/forecast(nil)", "proposal/forecast")
+		edited.Reason = words.Replace(edited.Reason)
+		for i := range edited.Status.Conditions {
+			edited.Status.Conditions[i].Message = words.Replace(edited.Status.Conditions[i].Message)
+		}
+		for i := range edited.Events {
+			edited.Events[i].Message = words.Replace(edited.Events[i].Message)
 		}
 	}
 	one := int64(1000)
