@@ -51,7 +51,7 @@ func TestStagesAreExplained(t *testing.T) {
 		"proposed by the caller": {`{}, "proposals": [{"name": "forecast", "replicas": 19, "role": "VOTER", "expireTime": "2026-11-23T12:10:00Z"}],
 			"externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}, {"metric": {"name": "mails"}, "value": "120"}]`, nil, []string{
 			"shop/web: 10 → 19 replicas (scale up)\n  proposal/forecast asks for 19\n",
-			"\n\n  proposal/forecast, by a stage: asks for 19 ← decides\n\nStabilization"}},
+			"\n\n  proposal/forecast, by a stage: asks for 19 ← decides\n\nStabilization", "reason: proposal/forecast proposes more; ", "a replica count from proposal/forecast\n"}},
 		"capped by the caller": {`{}, "proposals": [{"name": "budget", "replicas": 11, "role": "CAP", "expireTime": "2026-11-23T12:10:00Z"}]`, nil, []string{
 			"shop/web: 10 → 11 replicas (scale up)\n  proposal \"budget\" limits the proposal of 20 to 11\n"}},
 		"proposed by a fallback": {`{"fallbacks": [{"metric": "External:mails", "replicas": 15, "failureDuration": "0s"}]}, "externalMetrics": [{"metric": {"name": "queue"}, "value": "120"}]`, nil, []string{

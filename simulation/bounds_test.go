@@ -3,6 +3,7 @@ package simulation_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -15,5 +16,17 @@ func TestALeastCountBeyondTheBoundIsRefused(t *testing.T) {
 	_, err := simulation.Run(&simulation.Scenario{}, &autoscaler, nil)
 	if err == nil || !strings.Contains(err.Error(), "spec.minReplicas: is 2000000000") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// An event of a metric that the workload has not would do nothing.
+func TestAnEventOfAnUnknownMetricIsRefused(t *testing.T) {
+	t.Parallel()
+	s := &simulation.Scenario{Load: trace(t, 0, 10), Duration: time.Hour, Start: start, Workload: web(2)}
+	for metric, want := range map[string]string{"": "", "cpu": "", "foo": "events[0].metric: workload.usage has no foo"} {
+		s.Events = []simulation.Event{{At: time.Minute, For: time.Minute, Kind: simulation.MetricsGone, Metric: metric}}
+		if err := simulation.Check(s, onCPU(1, 9, 60)); want == "" && err != nil || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%q: %v, want %q", metric, err, want)
+		}
 	}
 }

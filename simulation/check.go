@@ -113,6 +113,7 @@ func (c *checker) events(s *Scenario) {
 			c.refuse(e.Override == nil, "events[%d].override: is missing", i)
 		}
 		at := fmt.Sprintf("events[%d]", i)
+		c.refuse(e.Metric != "" && s.Workload.usageOf(e.Metric) == nil, "%s.metric: workload.usage has no %s", at, e.Metric)
 		c.refuse(e.Kind > WritesLate, "%s: unknown kind %d", at, e.Kind)
 		if s.Fleet == nil {
 			c.refuse(e.Member != "" || e.Kind > Override, "%s: is for members, and there is no fleet", at)

@@ -52,8 +52,8 @@ load:
 - {scale: 1, spike: {height: 1, at: 1m, for: 1m}}
 - {scale: 1, flashCrowd: {height: 1, at: 1m, rise: 1m, halfLife: 1m}}
 - {scale: 1, sawtooth: {low: 1, high: 2, period: 1m}}
-- {scale: 1, csv: {file: f}}
-- {scale: 1, prometheus: {file: g}}
+- {scale: 1, csv: {file: f, metric: cpu}}
+- {scale: 1, prometheus: {file: g, metric: cpu}}
 - {scale: 1, recording: {file: h, metric: cpu}}
 workload:
   replicas: 5
