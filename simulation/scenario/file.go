@@ -97,7 +97,7 @@ func (r *reader) root(v document.Value) {
 			}
 		}),
 		document.Optional("timezone", r.timezone),
-		document.Optional("duration", duration(&r.scenario.Duration, simulation.MaxDuration)),
+		document.Optional("duration", positive(&r.scenario.Duration, simulation.MaxDuration)),
 		document.Optional("seed", func(v document.Value) {
 			if n, ok := v.Int(0, 1<<53); ok {
 				r.scenario.Seed = uint64(n)
@@ -279,7 +279,7 @@ func startup(v document.Value, s *simulation.Startup, latest, p95 time.Duration)
 func (r *reader) loop(v document.Value) {
 	l := &r.scenario.Loop
 	v.Map(
-		document.Optional("syncPeriod", duration(&l.SyncPeriod, time.Hour)),
+		document.Optional("syncPeriod", positive(&l.SyncPeriod, time.Hour)),
 		document.Optional("offset", duration(&l.Offset, time.Hour)),
 		document.Optional("applyDelay", duration(&l.ApplyDelay, time.Hour)),
 		document.Optional("resolution", duration(&l.Resolution, time.Hour)),

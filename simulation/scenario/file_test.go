@@ -439,3 +439,17 @@ func TestReadingsAreNotAveraged(t *testing.T) {
 		}
 	}
 }
+
+// 0s would mean the default, without a word.
+func TestADurationOfNothingIsRefused(t *testing.T) {
+	t.Parallel()
+	for want, text := range map[string]string{
+		"s.yaml:3: duration: is 0s, must be longer":        "duration: 0s\n",
+		"s.yaml:3: loop.syncPeriod: is 0s, must be longer": "loop: {syncPeriod: 0s}\n",
+	} {
+		_, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {capacity: 1, usage: [{metric: cpu, perLoad: 1m}]}\n"+text), nil, nil)
+		if err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}

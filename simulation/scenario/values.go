@@ -48,6 +48,17 @@ func duration(to *time.Duration, most time.Duration) func(document.Value) {
 	}
 }
 
+// positive is duration, and refuses 0s, which would mean the default.
+func positive(to *time.Duration, most time.Duration) func(document.Value) {
+	return func(v document.Value) {
+		if d, ok := v.Duration(most); ok && d == 0 {
+			v.Refuse("is 0s, must be longer")
+		} else if ok {
+			*to = d
+		}
+	}
+}
+
 // word reads one of some words, and sets its value.
 func word[T any](to *T, words []string, values []T) func(document.Value) {
 	return func(v document.Value) {

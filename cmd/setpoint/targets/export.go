@@ -69,7 +69,7 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 			continue
 		}
 		if *flag.to, err = time.Parse(time.RFC3339, flag.text); err != nil {
-			return cli.BadInput(fmt.Errorf("--%s: %w", flag.name, err))
+			return cli.BadInput(fmt.Errorf("--%s: %q is no instant such as %s: date, time and zone are needed", flag.name, flag.text, time.Now().UTC().Format(time.RFC3339)))
 		}
 	}
 	if now := time.Now(); !c.begin.IsZero() && c.begin.After(now) {

@@ -69,6 +69,9 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 	check(1, true, "--file", file, "--to=2001-01-01T00:00:00Z", target)
 	check(2, true, "--file", file, "--from=2999-01-01T00:00:00Z", target)
 	check(2, true, "--file", file, "--from=2001-01-02T00:00:00Z", "--to=2001-01-01T00:00:00Z", target)
+	if got := run(t, "", "targets", "export", "--server", address, "--from=2026-11-28", target); got.Code != 2 || !strings.Contains(got.Stderr, `--from: "2026-11-28" is no instant such as `) || strings.Contains(got.Stderr, "07:00") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
 	check(0, false, "--file", link, target)
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
