@@ -2,9 +2,12 @@ package certs
 
 import (
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -30,6 +33,9 @@ func (l *revocationList) has(serial *big.Int) bool {
 	return l.serials[string(serial.FillBytes(room[:])[maxSerial-(serial.BitLen()+7)/8:])]
 }
 
+// deltaOnly is the extension of lists that have only the changes since another list (RFC 5280, 5.2.4).
+var deltaOnly = asn1.ObjectIdentifier{2, 5, 29, 27}
+
 // parseRevocations parses lists and checks that one of the CAs signed each.
 func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error) {
 	revoked := revocations{}
@@ -40,6 +46,9 @@ func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error)
 		}
 		if !signedByOneOf(list, cas) {
 			return fmt.Errorf("list of %s: none of the CAs signed it", list.Issuer)
+		}
+		if slices.ContainsFunc(list.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(deltaOnly) }) {
+			return fmt.Errorf("delta list of %s: it has only what was revoked since another list; the whole list is needed", list.Issuer)
 		}
 		l := &revocationList{list.Issuer.String(), list.NextUpdate, map[string]bool{}}
 		for i := range list.RevokedCertificateEntries {

@@ -308,6 +308,15 @@ func TestRevokedCertificates(t *testing.T) {
 			t.Error("a revoked certificate is accepted")
 		}
 	})
+	t.Run("a list of changes changes nothing", func(t *testing.T) {
+		f.write(f.crl, ca.RevokeSince(tomorrow))
+		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "delta list") {
+			t.Errorf("error %v", err)
+		}
+		if _, err := dial(t, address, client(ca, bad)); err == nil {
+			t.Error("a revoked certificate is accepted")
+		}
+	})
 	t.Run("two lists of one CA", func(t *testing.T) {
 		f.write(f.crl, ca.Revoke(tomorrow, bad), ca.Revoke(tomorrow))
 		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "a second list") {
