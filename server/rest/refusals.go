@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -98,7 +99,10 @@ func (route *route) checkParameters(r *http.Request) error {
 	if r.URL.RawQuery == "" {
 		return nil
 	}
-	query := r.URL.Query()
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return apierror.InvalidField("query", "Invalid value: "+err.Error())
+	}
 	for _, given := range slices.Sorted(maps.Keys(query)) {
 		if name := jsonName(given); len(query[given]) > 1 || name != given && query.Has(name) {
 			return apierror.InvalidField(apierror.Clip(name), "given more than once")

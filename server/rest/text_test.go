@@ -43,6 +43,8 @@ func TestParametersOfURLsThatAreRefused(t *testing.T) {
 		{http.MethodGet, shop + "targets/web/recording?startTime=yesterday", `startTime: Invalid value: "yesterday": must be a time such as "2030-01-31T12:00:00Z"`},
 		{http.MethodGet, shop + "targets?pageSize=1&pageSize=2", "pageSize: given more than once"},
 		{http.MethodGet, shop + "targets?pageSize=1&page_size=3", "pageSize: given more than once"},
+		{http.MethodGet, shop + "targets?pageSize=1;pageSize=2", "query: Invalid value: invalid semicolon separator in query"},
+		{http.MethodPost, shop + "targets/web:recommend?dryRun=%zz", `query: Invalid value: invalid URL escape "%zz"`},
 		{http.MethodGet, shop + "targets?page_size=1", ""},
 	} {
 		var body any
