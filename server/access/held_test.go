@@ -99,7 +99,7 @@ func heldREST(t *testing.T, s *servertest.Service, target string) (end func() co
 	go func() {
 		answer, err := s.Send(call)
 		said := struct{ Code codes.Code }{}
-		if err != nil || json.Unmarshal([]byte(answer.Raw), &said) != nil {
+		if err != nil || json.Unmarshal(answer.Raw, &said) != nil {
 			said.Code = codes.Unknown
 		}
 		answered <- said.Code
