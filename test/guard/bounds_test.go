@@ -53,7 +53,7 @@ var bounds = map[string]cost{
 	"unary, 10,000 pods":   {allocs: 300, bytes: 700_000},
 	"stream, 10 pods":      {allocs: 28, bytes: 1900, reads: 3, writes: 2},
 	"batch, 10 pods":       {allocs: 8.7, bytes: 3000, reads: .3, writes: .15},
-	"unary, Redis":         {allocs: 112, bytes: 7950, reads: 8, writes: 5, commands: 1.05, redisBytes: 390},
+	"unary, Redis":         {allocs: 112, bytes: 7950, reads: 8, writes: 5, commands: 1.05, redisBytes: 445},
 	"stream, Redis":        {allocs: 48, bytes: 3200, reads: 8, writes: 5, commands: 1.05},
 	"batch, Redis":         {allocs: 6.1, bytes: 3900, reads: .4, writes: .25, commands: 1.05},
 }
