@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/internal/quantity"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // Calculations, in the trace's words.
@@ -226,7 +226,7 @@ func (m *metric) reading() string {
 
 func (m *metric) averageReading() string {
 	text := m.GetCurrent().GetAverageValue()
-	if words := quantity.Average(text); words != text {
+	if words := printable.Average(text); words != text {
 		return words
 	}
 	average, _ := milli(text)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
@@ -165,7 +166,7 @@ func amount(percent *int32, average, value string) string {
 	if average != "" {
 		value = average
 	}
-	if value == quantity.NoAverage {
+	if value == printable.NoAverage {
 		return "without replicas to divide it by"
 	}
 	if q, err := quantity.Parse(value); err == nil && strings.HasSuffix(value, "m") {

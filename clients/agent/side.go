@@ -8,7 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
-	"github.com/setpoint-dev/setpoint/internal/quantity"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // compare compares the decision of a shadow with the acting controller's. It emits an event
@@ -121,8 +121,8 @@ func valueText(v *setpointv1.MetricValueStatus) string {
 	case v == nil:
 	case v.AverageUtilization != nil:
 		return fmt.Sprintf("%d%%", v.GetAverageUtilization())
-	case v.GetAverageValue() == quantity.NoAverage:
-		return quantity.Average(quantity.NoAverage)
+	case v.GetAverageValue() == printable.NoAverage:
+		return printable.Average(printable.NoAverage)
 	case v.AverageValue != nil:
 		return v.GetAverageValue() + " on average"
 	case v.Value != nil:

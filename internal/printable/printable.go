@@ -1,4 +1,4 @@
-// Package printable makes untrusted text safe to print.
+// Package printable makes untrusted text safe to print, and numbers that are none readable.
 package printable
 
 import (
@@ -138,3 +138,15 @@ func (c *Causes) New(cause string) bool {
 
 // Any reports whether any was told.
 func (c *Causes) Any() bool { return len(c.told) > 0 }
+
+// NoAverage is the average per replica where there is none, as Kubernetes' controller has it, the largest number: no
+// replicas were there to divide by, or the sum is too large or negative.
+const NoAverage = "9223372036854775807m"
+
+// Average puts an average per replica into words.
+func Average(text string) string {
+	if text == NoAverage {
+		return "no average"
+	}
+	return text
+}

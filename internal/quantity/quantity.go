@@ -33,15 +33,3 @@ func Parse(text string) (resource.Quantity, error) {
 	}
 	return resource.ParseQuantity(text)
 }
-
-// NoAverage is the average per replica where there is none, as Kubernetes' controller has it, the largest number: no
-// replicas were there to divide by, or the sum is too large or negative.
-const NoAverage = "9223372036854775807m"
-
-// Average puts an average per replica into words.
-func Average(text string) string {
-	if text == NoAverage {
-		return "no average"
-	}
-	return text
-}

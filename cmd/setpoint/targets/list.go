@@ -18,7 +18,6 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/printable"
-	"github.com/setpoint-dev/setpoint/internal/quantity"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -423,5 +422,5 @@ func valueOf(metric proto.Message, kind, of string) string {
 	if utilization := text("averageUtilization"); utilization != "" {
 		return utilization + "%"
 	}
-	return cmp.Or(quantity.Average(text("averageValue")), text("value"), unknown)
+	return cmp.Or(printable.Average(text("averageValue")), text("value"), unknown)
 }

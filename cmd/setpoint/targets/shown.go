@@ -13,7 +13,6 @@ import (
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
-	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
 
 // writeTarget writes what is known of a target, and the overrides that act on its next decisions.
@@ -97,7 +96,7 @@ func metricLine(m *setpointv1.MetricExplanation) string {
 	case "Value":
 		line += ": " + current.GetValue() + " of " + target.GetValue()
 	default:
-		line += ": " + quantity.Average(current.GetAverageValue()) + " of " + target.GetAverageValue()
+		line += ": " + printable.Average(current.GetAverageValue()) + " of " + target.GetAverageValue()
 	}
 	if m.Proposal != nil {
 		line += fmt.Sprintf(", asks for %d", m.GetProposal())
