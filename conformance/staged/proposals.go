@@ -171,12 +171,12 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 	s.fall(values, fallen)
 	metrics := slices.Clone(spec.Metrics)
 	var external []externalmetrics.ExternalMetricValue
-	put := func(name string, replicas int32) autoscalingv2.MetricSpec {
+	put := func(name string, replicas int32, isCombined bool) autoscalingv2.MetricSpec {
 		m, series := proposes(fmt.Sprintf("%d-%d", s.of, len(external)), replicas, s.Time)
 		external = append(external, series)
 		its := "external metric " + m.External.Metric.Name + "(nil)"
 		names[its] = name
-		if strings.HasPrefix(name, fallbackOf) { // it has no target
+		if !isCombined { // it has no target
 			names[its+" above target"] = name + " proposes more"
 		}
 		return m
@@ -216,13 +216,13 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		}
 		switch {
 		case isCombined && isHeld: // any that would take replicas away
-			now = append(now, put(name, 0))
+			now = append(now, put(name, 0, true))
 		case isCombined:
-			now = append(now, put(name, combined))
+			now = append(now, put(name, combined, true))
 		case i >= len(metrics):
-			now = append(now, put("external metric "+s.voters[i-len(metrics)].rule+"(nil)", v.proposal))
+			now = append(now, put(s.voters[i-len(metrics)].rule, v.proposal, false))
 		case v.fallenBack:
-			now = append(now, put(fallbackOf+generate.MetricName(&metrics[i]), v.proposal))
+			now = append(now, put("the fallback of "+generate.MetricName(&metrics[i]), v.proposal, false))
 		default:
 			now = append(now, metrics[i])
 			continue
@@ -237,9 +237,6 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		s.remembers = true
 	}
 }
-
-// fallbackOf begins the name of what a fallback proposes.
-const fallbackOf = "the fallback of "
 
 // add adds series that the external metrics API has whatever fails there.
 func (s *step) add(series []externalmetrics.ExternalMetricValue) {
