@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -102,7 +103,8 @@ type translated struct {
 }
 
 func (t *translation) note(format string, args ...any) {
-	if text := strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " "); !slices.Contains(t.notes, text) {
+	// A job's texts may have characters that a terminal acts on.
+	if text := printable.Text(strings.Join(strings.Fields(fmt.Sprintf(format, args...)), " ")); !slices.Contains(t.notes, text) {
 		t.notes = append(t.notes, text)
 	}
 }

@@ -48,7 +48,8 @@ func TestTranslate(t *testing.T) {
 				"check \"queue\": fail: if it fails nothing is scaled there",
 			},
 		},
-		"pass-through": {policy: `{"check":[` + jobs + `]}`, says: []string{"average = 1\n"}},
+		"a key that a terminal acts on": {policy: `{"check":[` + jobs + `],"\u001b[2J":1}`, says: []string{"\uFFFD[2J: there is no equal."}, not: []string{"\x1b"}},
+		"pass-through":                  {policy: `{"check":[` + jobs + `]}`, says: []string{"average = 1\n"}},
 		"a check that fails is left out unless told otherwise": {
 			policy: `{"check":[` + jobs + `,` + cpu + `]}`, says: []string{"metric          = \"External:jobs\"\n", "metric          = \"Resource:cpu\"\n", "failureDuration = \"0s\"\n", "ignore          = true\n"},
 		},

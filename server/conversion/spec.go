@@ -8,20 +8,13 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
-
-// MinReplicas is the lower bound of a spec, by default 1.
-func MinReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
-	if spec == nil || spec.MinReplicas == nil {
-		return 1
-	}
-	return spec.GetMinReplicas()
-}
 
 // spec reads a spec and applies the API's defaults.
 func (r *reader) spec(out *recommender.Spec, spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	out.ScaleTargetRef = objectReference(spec.GetScaleTargetRef())
-	out.MinReplicas, out.MaxReplicas = MinReplicas(spec), spec.GetMaxReplicas()
+	out.MinReplicas, out.MaxReplicas = validation.MinReplicas(spec), spec.GetMaxReplicas()
 	if len(spec.GetMetrics()) == 0 {
 		out.Metrics = recommender.DefaultMetrics()
 	} else {

@@ -7,7 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // configure applies the policy's options to a request: it may change the request, and returns the
@@ -36,7 +36,7 @@ func (j *Job) configure(req *setpointv1.RecommendRequest, defaults recommender.O
 		}
 	}
 	if floor := set.MinReplicas; floor != nil {
-		asked := conversion.MinReplicas(spec)
+		asked := validation.MinReplicas(spec)
 		if least := min(*floor, spec.GetMaxReplicas()); asked < least {
 			notes = append(notes, fmt.Sprintf("minReplicas is %d instead of %d, by the operator's policy", least, asked))
 			spec.MinReplicas = proto.Int32(least)

@@ -99,7 +99,7 @@ func (s *Targets) unreadable(name string, spec *setpointv1.TargetSpec) []validat
 // caller. They are refused here, not lowered later: a stored spec is decided for others.
 func capViolations(by *access.Caller, key store.Key, path string, spec *setpointv1.HorizontalPodAutoscalerSpec) (violations []validation.Violation) {
 	set := by.Options(key)
-	least := conversion.MinReplicas(spec)
+	least := validation.MinReplicas(spec)
 	refuse := func(field string, n int32, bound string, limit int32) {
 		violations = append(violations, validation.Violation{Field: path + field,
 			Description: fmt.Sprintf("Invalid value: %d: must be at %s %d, by the operator's policy for %s (caps.%s)", n, bound, limit, by.Name(), field)})

@@ -48,9 +48,9 @@ func Spec(spec *setpointv1.HorizontalPodAutoscalerSpec, opts SpecOptions) []Viol
 	return c.violations()
 }
 
-// MinReplicas returns minReplicas, which is 1 by default.
+// MinReplicas returns minReplicas, which is 1 by default, also of no spec.
 func MinReplicas(spec *setpointv1.HorizontalPodAutoscalerSpec) int32 {
-	if spec.MinReplicas == nil {
+	if spec == nil || spec.MinReplicas == nil {
 		return 1
 	}
 	return spec.GetMinReplicas()

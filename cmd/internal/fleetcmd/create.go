@@ -254,7 +254,7 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		}
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "fleet %s stored: %d members, %d to %d replicas.\n"+
 			"It decides once the agent of each member names it, as fleet or setpoint.dev/fleet.\n",
-			name, len(stored.GetFleet().GetMembers()), conversion.MinReplicas(stored.GetSpec()), stored.GetSpec().GetMaxReplicas())
+			name, len(stored.GetFleet().GetMembers()), validation.MinReplicas(stored.GetSpec()), stored.GetSpec().GetMaxReplicas())
 		return err
 	})
 }

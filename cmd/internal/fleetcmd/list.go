@@ -16,8 +16,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/printable"
-	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/restjson"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // atOnce is how many fleets are asked for at a time.
@@ -69,7 +69,7 @@ func writeList(to io.Writer, fleets []*setpointv1.TargetSpec, states []state, no
 		if f.GetDecisionTime() != nil {
 			desired, shares = fmt.Sprint(f.GetDesiredReplicas()), fmt.Sprint(f.GetShareTotal())
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d-%d\t%s\t%s\t%s\n", short(s.GetName()), desired, shares, validation.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), said, decided, wrong(states[i], now))
 	}
 	return w.Flush()
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
-	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // unknown stands for what nobody knows.
@@ -500,7 +500,7 @@ func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec
 	if spec == nil {
 		return ""
 	}
-	least := conversion.MinReplicas(spec)
+	least := validation.MinReplicas(spec)
 	for _, one := range []struct {
 		name  string
 		count *int32

@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
-	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // Further forms of lists of targets: names alone, and the table without shortened names.
@@ -370,7 +370,7 @@ func (l *listedTarget) replicas() string {
 func (l *listedTarget) bounds() string {
 	least, most := unknown, unknown
 	if spec := l.GetSpecInUse().GetSpec(); spec != nil {
-		least, most = fmt.Sprint(conversion.MinReplicas(spec)), fmt.Sprint(spec.GetMaxReplicas())
+		least, most = fmt.Sprint(validation.MinReplicas(spec)), fmt.Sprint(spec.GetMaxReplicas())
 	} else if b := l.GetLastDecision().GetBasis(); b.GetMaxReplicas() > 0 {
 		least, most = fmt.Sprint(b.GetMinReplicas()), fmt.Sprint(b.GetMaxReplicas())
 	}

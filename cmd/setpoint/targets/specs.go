@@ -20,7 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
-	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // specsCommand is shared by the commands on stored specs.
@@ -125,7 +125,7 @@ func (c *specsCommand) showAll(cmd *cobra.Command, all *setpointv1.ListTargetSpe
 	return c.write(cmd.OutOrStdout(), all, func(w io.Writer) {
 		fmt.Fprintln(w, "TARGET\tMIN\tMAX\tMETRICS\tUPDATED\tBY")
 		for _, s := range all.GetTargetSpecs() {
-			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
+			fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%s\t%s\n", s.GetName(), validation.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas(), len(s.GetSpec().GetMetrics()),
 				instant(s.GetUpdateTime()), author(s))
 		}
 	})
@@ -220,7 +220,7 @@ func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.Ta
 func (c *specsCommand) show(cmd *cobra.Command, s *setpointv1.TargetSpec) error {
 	return c.write(cmd.OutOrStdout(), s, func(w io.Writer) {
 		fmt.Fprintf(w, "Target\t%s\n", s.GetName())
-		fmt.Fprintf(w, "Replicas\t%d to %d\n", conversion.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas())
+		fmt.Fprintf(w, "Replicas\t%d to %d\n", validation.MinReplicas(s.GetSpec()), s.GetSpec().GetMaxReplicas())
 		fmt.Fprintf(w, "Metrics\t%d\n", len(s.GetSpec().GetMetrics()))
 		if s.GetStages() != nil {
 			fmt.Fprintf(w, "Stages\t%s\n", setStages(s.GetStages()))
