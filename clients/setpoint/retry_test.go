@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,7 +298,7 @@ func TestACallThatRunsOutOfTimeTellsWhatItWasTold(t *testing.T) {
 		name    string
 		timeout time.Duration
 		// fails is the attempt that fails; the others hang. On a stream that does not fail the first request does.
-		fails int
+		fails int64
 		call  func(context.Context, *setpoint.Client) error
 		want  string
 	}{
@@ -315,9 +316,9 @@ func TestACallThatRunsOutOfTimeTellsWhatItWasTold(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				n := 0
+				var n atomic.Int64 // two servers' handlers overlap
 				attempt := func(ctx context.Context) error {
-					if n++; n == tt.fails {
+					if n.Add(1) == tt.fails {
 						return problem(codes.Unavailable)
 					}
 					<-ctx.Done()
