@@ -14,7 +14,6 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
-	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"math/big"
@@ -104,22 +103,19 @@ func issue(t *x509.Certificate, by *Authority, change []func(*x509.Certificate))
 
 // Revoke returns a revocation list, PEM.
 func (a *Authority) Revoke(nextUpdate time.Time, pairs ...*Pair) []byte {
-	return a.list(nextUpdate, nil, pairs)
+	return a.RevokeAs(func(l *x509.RevocationList) { l.NextUpdate = nextUpdate }, pairs...)
 }
 
-// RevokeSince returns a delta list, PEM: what was revoked since the first list.
-func (a *Authority) RevokeSince(nextUpdate time.Time, pairs ...*Pair) []byte {
-	return a.list(nextUpdate, []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 27}, Critical: true, Value: must(asn1.Marshal(1))}}, pairs)
-}
-
-func (a *Authority) list(nextUpdate time.Time, extensions []pkix.Extension, pairs []*Pair) []byte {
+// RevokeAs is Revoke, whose template change edits.
+func (a *Authority) RevokeAs(change func(*x509.RevocationList), pairs ...*Pair) []byte {
 	list := &x509.RevocationList{
-		Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: nextUpdate, ExtraExtensions: extensions,
+		Number: big.NewInt(time.Now().UnixNano()), ThisUpdate: time.Now().Add(-48 * time.Hour), NextUpdate: time.Now().Add(24 * time.Hour),
 	}
 	for _, p := range pairs {
 		list.RevokedCertificateEntries = append(list.RevokedCertificateEntries,
 			x509.RevocationListEntry{SerialNumber: p.Leaf.SerialNumber, RevocationTime: time.Now()})
 	}
+	change(list)
 	return encode("X509 CRL", must(x509.CreateRevocationList(rand.Reader, list, a.Leaf, a.Key)))
 }
 

@@ -64,6 +64,9 @@ func (m *material) parsePair(certPEM, keyPEM []byte, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	if err := checkRead(certPEM, "-----BEGIN CERTIFICATE-----", len(cert.Certificate)); err != nil {
+		return err
+	}
 	for i, der := range cert.Certificate {
 		c, err := x509.ParseCertificate(der)
 		switch {
@@ -103,9 +106,9 @@ func parseCertificates(data []byte) (certs []*x509.Certificate, err error) {
 // of another type.
 func eachBlock(data []byte, blockType string, read func(der []byte) error) error {
 	n := 0
-	for {
+	for rest := data; ; {
 		var block *pem.Block
-		if block, data = pem.Decode(data); block == nil {
+		if block, rest = pem.Decode(rest); block == nil {
 			break
 		}
 		if n++; block.Type != blockType {
@@ -115,11 +118,16 @@ func eachBlock(data []byte, blockType string, read func(der []byte) error) error
 			return fmt.Errorf("block %d: %w", n, err)
 		}
 	}
-	switch {
-	case n == 0:
+	if n == 0 {
 		return fmt.Errorf("no PEM block %q", blockType)
-	case bytes.Contains(data, []byte("-----BEGIN")):
-		return fmt.Errorf("block %d can't be read", n+1)
+	}
+	return checkRead(data, "-----BEGIN ", n)
+}
+
+// checkRead returns an error unless as many blocks as begin were read: pem.Decode skips one that is cut or damaged.
+func checkRead(data []byte, begin string, read int) error {
+	if all := bytes.Count(data, []byte(begin)); all > read {
+		return fmt.Errorf("%d of %d PEM blocks can't be read", all-read, all)
 	}
 	return nil
 }

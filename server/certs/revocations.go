@@ -1,11 +1,12 @@
 package certs
 
 import (
+	"bytes"
 	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/asn1"
 	"errors"
 	"fmt"
+	"maps"
 	"math/big"
 	"slices"
 	"time"
@@ -33,8 +34,41 @@ func (l *revocationList) has(serial *big.Int) bool {
 	return l.serials[string(serial.FillBytes(room[:])[maxSerial-(serial.BitLen()+7)/8:])]
 }
 
-// deltaOnly is the extension of lists that have only the changes since another list (RFC 5280, 5.2.4).
-var deltaOnly = asn1.ObjectIdentifier{2, 5, 29, 27}
+// Extensions of lists: deltaOnly is of those that have only the changes since another list, and coverage says which
+// certificates a list has (RFC 5280, 5.2.4 and 5.2.5).
+var deltaOnly, coverage = asn1.ObjectIdentifier{2, 5, 29, 27}, asn1.ObjectIdentifier{2, 5, 29, 28}
+
+// checkWhole refuses a list that has less than what its CA has revoked, or more, or a critical extension that is not
+// supported: such lists must not be used (RFC 5280, 5.2 and 5.3).
+func checkWhole(list *x509.RevocationList) error {
+	for _, e := range list.Extensions {
+		switch {
+		case e.Id.Equal(deltaOnly):
+			return fmt.Errorf("delta list of %s: it has only what was revoked since another list; the whole list is needed", list.Issuer)
+		case e.Id.Equal(coverage) && !coversUsers(e.Value):
+			return fmt.Errorf("list of %s: it has only a part of what this CA has revoked, or what others have; the CA's whole list is needed", list.Issuer)
+		}
+	}
+	all := slices.Clone(list.Extensions)
+	for i := range list.RevokedCertificateEntries {
+		all = append(all, list.RevokedCertificateEntries[i].Extensions...)
+	}
+	for _, e := range all {
+		if e.Critical && !e.Id.Equal(coverage) {
+			return fmt.Errorf("list of %s: it has the critical extension %s, which is not supported", list.Issuer, e.Id)
+		}
+	}
+	return nil
+}
+
+// coversUsers reports whether a list with that coverage has all certificates that its CA has revoked; those of CAs may be
+// missing.
+func coversUsers(value []byte) bool {
+	const lastTag = 1 // 0 is where the list comes from, 1 that it has users' certificates only; those above exclude users'
+	var fields []asn1.RawValue
+	rest, err := asn1.Unmarshal(value, &fields)
+	return err == nil && len(rest) == 0 && !slices.ContainsFunc(fields, func(f asn1.RawValue) bool { return f.Tag > lastTag && !bytes.Equal(f.Bytes, []byte{0}) })
+}
 
 // parseRevocations parses lists and checks that one of the CAs signed each.
 func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error) {
@@ -47,8 +81,8 @@ func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error)
 		if !signedByOneOf(list, cas) {
 			return fmt.Errorf("list of %s: none of the CAs signed it", list.Issuer)
 		}
-		if slices.ContainsFunc(list.Extensions, func(e pkix.Extension) bool { return e.Id.Equal(deltaOnly) }) {
-			return fmt.Errorf("delta list of %s: it has only what was revoked since another list; the whole list is needed", list.Issuer)
+		if err := checkWhole(list); err != nil {
+			return err
 		}
 		l := &revocationList{list.Issuer.String(), list.NextUpdate, map[string]bool{}}
 		for i := range list.RevokedCertificateEntries {
@@ -76,8 +110,8 @@ func signedByOneOf(list *x509.RevocationList, cas []*x509.Certificate) bool {
 // used nevertheless.
 func (r revocations) outdated(now time.Time) error {
 	var problems []error
-	for _, list := range r {
-		if !list.nextUpdate.IsZero() && now.After(list.nextUpdate) {
+	for _, issuer := range slices.Sorted(maps.Keys(r)) { // in one order: an error that reads otherwise is told again
+		if list := r[issuer]; !list.nextUpdate.IsZero() && now.After(list.nextUpdate) {
 			problems = append(problems, fmt.Errorf("the revocation list of %s is out of date since %s", list.issuer, list.nextUpdate.Format(time.RFC3339)))
 		}
 	}

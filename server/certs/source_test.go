@@ -4,12 +4,15 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -83,7 +86,15 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		{"half a bundle", func(f *files) {
 			f.writePair(second)
 			f.write(f.ca, ca.CertPEM(), other.CertPEM()[:len(other.CertPEM())-40])
-		}, "block 2 can't be read"},
+		}, "1 of 2 PEM blocks can't be read"},
+		{"a bundle with half a certificate in it", func(f *files) {
+			f.writePair(second)
+			f.write(f.ca, other.CertPEM()[:len(other.CertPEM())-40], []byte("\n"), ca.CertPEM())
+		}, "1 of 2 PEM blocks can't be read"},
+		{"half a chain", func(f *files) {
+			f.write(f.cert, second.CertPEM(), ca.CertPEM()[:len(ca.CertPEM())-40])
+			f.write(f.key, second.KeyPEM())
+		}, "1 of 2 PEM blocks can't be read"},
 		{"a key among the CAs", func(f *files) { f.writePair(second); f.write(f.ca, ca.CertPEM(), second.KeyPEM()) }, `block 2 is "PRIVATE KEY"`},
 		{"no certificate among the CAs", func(f *files) { f.write(f.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})) }, "block 1"},
 	} {
@@ -308,11 +319,33 @@ func TestRevokedCertificates(t *testing.T) {
 			t.Error("a revoked certificate is accepted")
 		}
 	})
-	t.Run("a list of changes changes nothing", func(t *testing.T) {
-		f.write(f.crl, ca.RevokeSince(tomorrow))
-		if err := s.Check(); err == nil || !strings.Contains(err.Error(), "delta list") {
-			t.Errorf("error %v", err)
-		}
+	for name, list := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"of changes":             {extended(ca, 27, "\x02\x01\x01"), "delta list"},
+		"of CAs' certificates":   {extended(ca, 28, "\x30\x03\x82\x01\xff"), "only a part"},
+		"of some reasons":        {extended(ca, 28, "\x30\x04\x83\x02\x06\x40"), "only a part"},
+		"of other CAs, too":      {extended(ca, 28, "\x30\x03\x84\x01\xff"), "only a part"},
+		"with what nobody knows": {extended(ca, 99, "\x05\x00"), "2.5.29.99"},
+		"with another's entry": {ca.RevokeAs(func(l *x509.RevocationList) {
+			l.RevokedCertificateEntries[0].ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, 29}, Critical: true, Value: []byte("\x30\x00")}}
+		}, good), "2.5.29.29"},
+		"that is cut, before a whole one": {slices.Concat(ca.Revoke(tomorrow, bad)[:200], []byte("\n"), ca.Revoke(tomorrow)), "1 of 2"},
+	} {
+		t.Run("a list "+name+" changes nothing", func(t *testing.T) {
+			f.write(f.crl, list.text)
+			if err := s.Check(); err == nil || !strings.Contains(err.Error(), list.want) {
+				t.Errorf("error %v", err)
+			}
+			if _, err := dial(t, address, client(ca, bad)); err == nil {
+				t.Error("a revoked certificate is accepted")
+			}
+		})
+	}
+	t.Run("a list of users' certificates, at an address", func(t *testing.T) {
+		f.write(f.crl, extended(ca, 28, "\x30\x0b\xa0\x06\xa0\x04\x86\x02x:\x81\x01\xff", bad))
+		check(t, s)
 		if _, err := dial(t, address, client(ca, bad)); err == nil {
 			t.Error("a revoked certificate is accepted")
 		}
@@ -348,6 +381,33 @@ func TestRevokedCertificates(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 	})
+}
+
+// extended returns a revocation list with a critical extension of X.509.
+func extended(ca *testpki.Authority, id int, value string, pairs ...*testpki.Pair) []byte {
+	return ca.RevokeAs(func(l *x509.RevocationList) {
+		l.ExtraExtensions = []pkix.Extension{{Id: asn1.ObjectIdentifier{2, 5, 29, id}, Critical: true, Value: []byte(value)}}
+	}, pairs...)
+}
+
+// Lists that are out of date are reported once, however many they are.
+func TestOutdatedListsAreToldOnce(t *testing.T) {
+	f := newFiles(t)
+	var cas, lists [][]byte
+	for i := range 8 {
+		ca := testpki.New(fmt.Sprint("ca ", i))
+		cas, lists = append(cas, ca.CertPEM()), append(lists, ca.Revoke(time.Now().Add(-time.Hour)))
+	}
+	f.write(f.ca, cas...)
+	f.write(f.crl, lists...)
+	var changes []error
+	s := newSource(t, certs.Options{CAFile: f.ca, CRLFile: f.crl, Settle: time.Nanosecond, OnChange: func(err error) { changes = append(changes, err) }})
+	for range 10 {
+		_ = s.Check()
+	}
+	if len(changes) != 1 || changes[0] == nil {
+		t.Errorf("told %d times", len(changes))
+	}
 }
 
 func TestVersionsAndProtocols(t *testing.T) {
