@@ -23,6 +23,7 @@
 //	{prefix}{tag}i                                 sorted set: the bucket's keys that have a record
 //	{prefix}{tag}p                                 string: written by Ping
 //	{prefix}{tag}f                                 stream: a part of the feed, in four of the buckets
+//	{prefix}{tag}ft                                sorted set: its entries by cluster and namespace
 //
 //	{prefix}instances                              sorted set: what instances say of themselves, by
 //	                                               when that ends

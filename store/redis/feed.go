@@ -30,9 +30,9 @@ const feedBuckets = bucketCount / feedParts
 // feedFirst is the field of the name in a stream's first entry; feedScript writes it.
 const feedFirst = "first"
 
-// feed is the name of a part's stream, and feedIndex that of its entries by tenant.
+// feed is the name of a part's stream, and feedIndex that of its entries by tenant, which is no part's.
 func (l *layout) feed(part int) string      { return l.bases[part*feedBuckets] + "f" }
-func (l *layout) feedIndex(part int) string { return l.feed(part) + "i" }
+func (l *layout) feedIndex(part int) string { return l.feed(part) + "t" }
 
 // FeedParts implements store.Feed.
 func (s *Store) FeedParts() int {

@@ -37,6 +37,26 @@ func TestTheLayoutStays(t *testing.T) {
 	}
 }
 
+// Nothing shares a key with anything else: neither the parts nor the feed.
+func TestNoTwoThingsHaveOneKey(t *testing.T) {
+	t.Parallel()
+	all := newLayout("setpoint:")
+	of := map[string]string{}
+	for what, key := range map[string]string{"the ping": all.bases[0] + "p", "the feed": all.feed(0), "the feed's tenants": all.feedIndex(0)} {
+		of[key] = what
+	}
+	for part := range partLetters {
+		l := all.of(part)
+		p := place{l.bases[0] + l.part, "c/n/t"}
+		for _, key := range []string{p.record(), p.log(), p.kept(), p.deletion(), p.index()} {
+			if other := of[key]; other != "" {
+				t.Errorf("%s is of %q and of %s", key, part, other)
+			}
+			of[key] = string(part) + " of targets"
+		}
+	}
+}
+
 func TestBucketsAreSpreadEvenlyOverTheSlots(t *testing.T) {
 	t.Parallel()
 	for b, tag := range bucketTags {

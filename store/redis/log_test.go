@@ -166,7 +166,7 @@ func TestMemoryOfTheFeed(t *testing.T) {
 		t.Fatalf("%v, %v", names, err)
 	}
 	bytes := int64(0)
-	for _, name := range slices.Concat(names, []string{names[0] + "i", names[1] + "i", names[2] + "i", names[3] + "i"}) {
+	for _, name := range slices.Concat(names, []string{names[0] + "t", names[1] + "t", names[2] + "t", names[3] + "t"}) {
 		usage, err := admin.MemoryUsage(t.Context(), name, 0).Result()
 		if err != nil {
 			t.Fatal(err)
