@@ -72,6 +72,9 @@ func faultOf(err error) fault {
 		return fault{kind: store.ErrUnavailable}
 	case errors.Is(err, store.ErrUnreadable):
 		return fault{kind: store.ErrUnreadable}
+	case errors.Is(err, errOvertaken):
+		// Sent again it would act on what another has made of the key since.
+		return fault{kind: store.ErrUnavailable}
 	case errors.As(err, &reply):
 		return replyFault(reply.Error())
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &dial) && dial.Op == "dial":

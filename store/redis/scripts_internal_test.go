@@ -171,7 +171,8 @@ func known(t *testing.T, s *Store) store.Record {
 }
 
 // What was done although the reply was lost is done once: a swap is acknowledged, an
-// entry of a log is not sent again, and of a delete nobody can tell.
+// entry of a log is not sent again, and of a delete nobody can tell: it is not sent a third time,
+// which would delete what others have created since.
 func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
@@ -189,17 +190,20 @@ func TestLostReplies(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	lose := func(operation string, of *script, do func()) {
+	lose := func(operation string, of *script, again uint64, do func()) {
 		t.Helper()
 		warm() // the connection is greeted
-		before := proxy.lost.Load()
+		before, sent := proxy.lost.Load(), s.Stats().Retries
 		proxy.lose.Store(of)
 		if do(); proxy.lost.Load() != before+1 {
 			t.Errorf("%s: %d replies were lost", operation, proxy.lost.Load()-before)
 		}
+		if retries := s.Stats().Retries - sent; retries != again {
+			t.Errorf("%s: sent again %d times, want %d", operation, retries, again)
+		}
 	}
 	first := known(t, s)
-	lose("swap", swapScript, func() {
+	lose("swap", swapScript, 1, func() {
 		r, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Old: first.Version, Value: []byte("b")})
 		if err != nil || !r.Swapped {
 			t.Errorf("the swap: %+v, %v", r, err)
@@ -209,7 +213,7 @@ func TestLostReplies(t *testing.T) {
 	if err := s.AppendLog(t.Context(), entry); err != nil {
 		t.Fatal(err)
 	}
-	lose("append log", appendScript, func() {
+	lose("append log", appendScript, 0, func() {
 		if err := s.AppendLog(t.Context(), entry); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("the log: %v", err)
 		}
@@ -217,7 +221,7 @@ func TestLostReplies(t *testing.T) {
 	if values, _, err := s.ReadLog(t.Context(), swapped, "", 10); err != nil || len(values) != 2 {
 		t.Errorf("the log has %d entries, %v", len(values), err)
 	}
-	lose("delete", deleteScript, func() {
+	lose("delete", deleteScript, 1, func() {
 		if _, err := s.Delete(t.Context(), swapped); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("the delete: %v", err)
 		}
@@ -252,9 +256,13 @@ func TestASwapThatWasOvertakenIsInDoubt(t *testing.T) {
 	})
 	first := known(t, s)
 	proxy.lose.Store(swapScript)
+	sent := s.Stats().Retries
 	r, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Old: first.Version, Value: []byte("b")})
 	if !errors.Is(err, store.ErrUnavailable) || r.Swapped || proxy.lost.Load() != 1 {
 		t.Errorf("%+v, %v with %d replies lost, want an unknown outcome", r, err, proxy.lost.Load())
+	}
+	if retries := s.Stats().Retries - sent; retries != 1 {
+		t.Errorf("sent again %d times, want 1", retries)
 	}
 }
 
