@@ -304,7 +304,7 @@ return 0`)
 
 	// announceScript replaces the announcement ARGV[1] by ARGV[2] in KEYS[1], for ARGV[3]
 	// milliseconds; either may be empty, for none. It removes expired ones, a hundred at a
-	// time. It returns OK.
+	// time; the list ends with the last one. It returns OK.
 	announceScript = newScript(`local t = redis.call('TIME')
 local now = t[1] * 1000 + math.floor(t[2] / 1000)
 local ended = redis.call('ZRANGE', KEYS[1], '-inf', '(' .. now, 'BYSCORE', 'LIMIT', 0, 100)
@@ -312,7 +312,7 @@ if #ended > 0 then redis.call('ZREM', KEYS[1], unpack(ended)) end
 if ARGV[1] ~= '' then redis.call('ZREM', KEYS[1], ARGV[1]) end
 if ARGV[2] ~= '' then
   redis.call('ZADD', KEYS[1], now + ARGV[3], ARGV[2])
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
+  redis.call('PEXPIRE', KEYS[1], redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2] - now)
 end
 return redis.status_reply('OK')`)
 

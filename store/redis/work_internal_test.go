@@ -204,7 +204,7 @@ var worked = map[string]work{
 			w.check(w.s.Announce(w.t.Context(), store.InstancesList, nil, []byte("now"), time.Hour))
 			return 0
 		}
-	}, 5, 100 * 110},
+	}, 6, 100 * 110},
 	"announcedScript": {func(w *worker) func() int {
 		w.announce(5000, 1000)
 		return func() (got int) {

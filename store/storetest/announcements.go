@@ -62,8 +62,8 @@ func TestAnnouncements(t *testing.T, s store.Announcements) {
 	want("a 2", "b\x001")
 	// An announcement that expires early neither removes the others nor is kept by
 	// them.
-	announce("", "c 1", 50*time.Millisecond)
 	announce("a 2", "a 3", time.Minute)
+	announce("", "c 1", 50*time.Millisecond)
 	for deadline := time.Now().Add(30 * time.Second); slices.Contains(announced(ctx, 10), "c 1"); {
 		if time.Now().After(deadline) {
 			t.Fatal("what ended is still announced")
