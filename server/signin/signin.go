@@ -43,7 +43,6 @@ const (
 	// not called again after a failure.
 	endpointsAge = 10 * time.Minute
 	failureAge   = 5 * time.Second
-	maxPath      = 2048
 )
 
 // Options are the settings of a SignIn.
@@ -145,12 +144,11 @@ func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := flow{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), To: ownPath(r.URL.Query().Get("to")), Began: time.Now()}
-	plain, err := json.Marshal(f)
-	if err != nil {
-		s.refuse(w, r, http.StatusInternalServerError, "The sign-in could not be started.", err)
-		return
+	sealed, err := s.sealFlow(r.Context(), &f)
+	if err == nil && len(sealed) > pieceBytes { // browsers would not keep the cookie
+		f.To = Home
+		sealed, err = s.sealFlow(r.Context(), &f)
 	}
-	sealed, err := s.sealer.seal(r.Context(), forFlow, plain)
 	if err != nil {
 		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
 		return
@@ -159,6 +157,14 @@ func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 	http.SetCookie(w, s.cookie(flowCookie, sealed, http.SameSiteLaxMode, flowAge))
 	to := s.config(endpoints).AuthCodeURL(f.State, oauth2.S256ChallengeOption(f.Verifier), oauth2.SetAuthURLParam("nonce", f.Nonce))
 	http.Redirect(w, r, to, http.StatusFound)
+}
+
+func (s *SignIn) sealFlow(ctx context.Context, f *flow) (string, error) {
+	plain, err := json.Marshal(f)
+	if err != nil {
+		return "", err
+	}
+	return s.sealer.seal(ctx, forFlow, plain)
 }
 
 // Callback handles the issuer's response, and starts a session.
@@ -333,12 +339,16 @@ func (s *SignIn) checkClaims(raw, nonce string) error {
 		return errors.New("the ID token can't be read")
 	}
 	var claims struct {
-		Issuer   string   `json:"iss"`
-		Audience audience `json:"aud"`
-		Party    string   `json:"azp"`
-		Nonce    string   `json:"nonce"`
+		Issuer, Party, Nonce string
+		Audience             audience
 	}
-	if err := json.Unmarshal(data, &claims); err != nil {
+	var named map[string]json.RawMessage // names are case-sensitive, which those of a struct are not
+	unread := json.Unmarshal(data, &named) != nil
+	for name, into := range map[string]any{"iss": &claims.Issuer, "aud": &claims.Audience, "azp": &claims.Party, "nonce": &claims.Nonce} {
+		value, there := named[name]
+		unread = unread || there && json.Unmarshal(value, into) != nil
+	}
+	if unread {
 		return errors.New("the ID token can't be read")
 	}
 	switch {
@@ -376,7 +386,7 @@ func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {
 // site.
 func ownPath(to string) string {
 	u, err := url.Parse(to)
-	if err != nil || len(to) > maxPath || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, Home) ||
+	if err != nil || u.IsAbs() || u.Host != "" || u.User != nil || !strings.HasPrefix(u.Path, Home) ||
 		strings.HasPrefix(u.Path, StartPath) || strings.HasPrefix(u.Path, EndPath) || strings.ContainsAny(to, "\\\r\n\t") || strings.Contains(u.Path, "..") {
 		return Home
 	}

@@ -232,6 +232,9 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 		{"a token for another client", claim("aud", "other"), 403},
 		{"a token for two, given to another", claim("aud", []string{signintest.ClientID, "other"}), 403},
 		{"a token given to another", claim("azp", "other"), 403},
+		{"a nonce by a like name", func(i *signintest.Issuer) {
+			i.Claims(func(claims map[string]any) { claims["Nonce"] = claims["nonce"]; delete(claims, "nonce") })
+		}, 403},
 		{"a token that has expired", claim("exp", time.Now().Add(-time.Minute).Unix()), 403},
 		{"a token without a name", claim("sub", ""), 403},
 		{"an issuer that is down", func(i *signintest.Issuer) { i.Down(true) }, 503},
@@ -247,6 +250,43 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 			}
 			u.wantCaller("")
 		})
+	}
+}
+
+// Names of claims are case-sensitive (RFC 7519, 10.1.1): others of an issuer's own are none of ours.
+func TestClaimsOfLikeNamesAreOthers(t *testing.T) {
+	t.Parallel()
+	issuer := signintest.Start(t)
+	u := browser(t, withSignIn(t, issuer))
+	issuer.Claims(func(claims map[string]any) {
+		claims["AZP"], claims["iſs"], claims["Aud"] = "other", 7, map[string]any{}
+	})
+	if got := u.ask(http.MethodGet, u.toIssuer("/ui/")); got.StatusCode != http.StatusFound {
+		t.Errorf("answered with %s", got.Status)
+	}
+	u.wantCaller("oidc:corp:alice")
+}
+
+// Where to go back to never keeps a user from signing in: what no cookie has room for leads to the page.
+func TestALongWayBack(t *testing.T) {
+	t.Parallel()
+	issuer := signintest.Start(t)
+	u := browser(t, withSignIn(t, issuer))
+	for to, want := range map[string]string{
+		"/ui/" + strings.Repeat("x", 2000):                "/ui/" + strings.Repeat("x", 2000),
+		"/ui/?" + strings.Repeat("a&", 900):               "/ui/",
+		"/ui/" + strings.Repeat("ü", 900):                 "/ui/",
+		"/ui/clusters/ü?" + strings.Repeat("range=1&", 9): "/ui/clusters/%C3%BC?" + strings.Repeat("range=1&", 9),
+	} {
+		begun := u.ask(http.MethodGet, signin.StartPath+"?to="+url.QueryEscape(to))
+		for _, c := range begun.Cookies() {
+			if n := len(c.Name) + len(c.Value); n > 3900 {
+				t.Errorf("%.20s…: a cookie of %d bytes", to, n)
+			}
+		}
+		if got := u.ask(http.MethodGet, u.ask(http.MethodGet, begun.Header.Get("Location")).Header.Get("Location")).Header.Get("Location"); got != want {
+			t.Errorf("%.20s… leads to %q, want %q", to, got, want)
+		}
 	}
 }
 
