@@ -91,9 +91,9 @@ func newSpace(a *simulation.Autoscaler, least int32, vary []string) space {
 	return s
 }
 
-// highestMinimum is the highest minReplicas that the service accepts: schedules are not below it.
+// highestMinimum is the highest minReplicas that simulations and the service accept: schedules are not below it.
 func highestMinimum(a *simulation.Autoscaler) int32 {
-	most := a.Spec.MaxReplicas
+	most := min(a.Spec.MaxReplicas, simulation.MaxPods)
 	if a.Stages == nil {
 		return most
 	}

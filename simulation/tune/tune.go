@@ -125,6 +125,7 @@ type trial struct {
 	name     string
 	scenario *simulation.Scenario
 	allowed  Score
+	peak     time.Duration // of the load, where it counts
 }
 
 // Result is the result of a search.
@@ -213,6 +214,9 @@ func Run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, 
 		}
 	}
 	search := &search{whole: s, given: a, goal: goal, options: options, space: newSpace(a, options.LeastReplicas, options.Vary)}
+	if len(search.space.varied) == 0 {
+		return nil, fmt.Errorf("there is nothing to vary: minReplicas stays 0 where the stage idle scales to zero; vary others of %v", Names)
+	}
 	if err := search.prepare(); err != nil {
 		return nil, err
 	}
@@ -238,7 +242,7 @@ func (s *search) prepare() error {
 	if more.Load, err = second.Load.Scale(moreLoad); err != nil {
 		return err
 	}
-	s.first, s.trials = first, []trial{{name: HeldOut, scenario: second}, {name: OtherSeed, scenario: other}, {name: NodeFailed, scenario: second}, {name: MoreLoad, scenario: &more}}
+	s.first, s.trials = first, []trial{{name: HeldOut, scenario: second}, {name: OtherSeed, scenario: other}, {name: NodeFailed, scenario: second, peak: peakOf(second)}, {name: MoreLoad, scenario: &more}}
 	return nil
 }
 
@@ -553,18 +557,9 @@ func (s *search) score(ctx context.Context, t *trial, c *Candidate) (Score, erro
 	world, last := *t.scenario, c.last
 	switch t.name {
 	case MoreLoad:
-		last = min(int32(math.Ceil(moreLoad*float64(last))), c.Spec.MaxReplicas)
+		last = min(int32(math.Ceil(moreLoad*float64(last))), c.Spec.MaxReplicas, simulation.MaxPods)
 	case NodeFailed:
-		peak := slices.MaxFunc(world.Load.Points(), func(a, b simulation.Point) int {
-			in := func(p simulation.Point) float64 {
-				if p.At < 0 || p.At >= world.Duration {
-					return -1
-				}
-				return p.Value
-			}
-			return cmp.Compare(in(a), in(b))
-		})
-		gone := simulation.Event{At: min(max(0, peak.At), world.Duration-time.Second), Kind: simulation.KillPods, Pods: int(max(1, (c.most+9)/10))}
+		gone := simulation.Event{At: t.peak, Kind: simulation.KillPods, Pods: int(max(1, (c.most+9)/10))}
 		i, _ := slices.BinarySearchFunc(world.Events, gone.At, func(e simulation.Event, at time.Duration) int { return cmp.Compare(e.At, at) })
 		world.Events = slices.Insert(slices.Clone(world.Events), i, gone)
 	}
@@ -573,13 +568,35 @@ func (s *search) score(ctx context.Context, t *trial, c *Candidate) (Score, erro
 	return score, err
 }
 
+// peakOf is when the load of a scenario is highest.
+func peakOf(s *simulation.Scenario) (peak time.Duration) {
+	end := s.Duration - time.Second
+	most := s.Load.At(0)
+	higher := func(at time.Duration) {
+		if load := s.Load.At(at); load > most {
+			peak, most = at, load
+		}
+	}
+	for _, p := range s.Load.Points() {
+		switch {
+		case p.At <= 0 || p.At > end:
+		case s.Load.At(p.At) < p.Value: // it falls at once
+			higher(max(0, p.At-time.Second))
+		default:
+			higher(p.At)
+		}
+	}
+	higher(end)
+	return peak
+}
+
 // play runs a candidate, and returns the last count.
 func (s *search) play(ctx context.Context, scenario *simulation.Scenario, c *Candidate) (score Score, last int32, err error) {
 	a := *s.given
 	a.Spec = c.Spec
-	result, err := simulation.Run(scenario, &a, func(step *simulation.Step) error {
+	result, err := simulation.RunWithin(ctx, scenario, &a, simulation.Limits{}, func(step *simulation.Step) error {
 		last = step.Decision.Desired
-		return ctx.Err()
+		return nil
 	})
 	var work int64
 	score = Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
@@ -659,7 +676,10 @@ func split(s *simulation.Scenario, a *simulation.Autoscaler) (first, second *sim
 	for _, e := range s.Events {
 		if e.At < at {
 			one.Events = append(one.Events, e)
-			continue
+			if e.At+e.For <= at {
+				continue
+			}
+			e.At, e.For = at, e.At+e.For-at // it goes on
 		}
 		e.At -= at
 		two.Events = append(two.Events, e)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // workload has pods that serve 10 units a second at all of their request, and start in 2 minutes.
@@ -275,5 +277,26 @@ func TestPartsThatAreVaried(t *testing.T) {
 	}
 	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 60, 20), tune.Goal{}, tune.Options{Vary: []string{"targets"}}); err == nil {
 		t.Error("anything can be varied")
+	}
+}
+
+// A maximum beyond the pods of a simulation, which many specs have, leaves minimums and counts to try.
+func TestAMaximumBeyondASimulation(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 2*time.Hour, simulation.Point{Value: 20})
+	r := search(t, s, simulationtest.OnCPU(2, math.MaxInt32, 60), tune.Goal{MaxShort: 0.5}, tune.Options{Candidates: 40, Seed: 1, Vary: []string{"minReplicas"}, Work: 1e9})
+	if r.Best == nil {
+		t.Error("nothing is chosen")
+	}
+}
+
+// Where nothing named can be varied there is nothing to search.
+func TestNothingToVary(t *testing.T) {
+	t.Parallel()
+	a := simulationtest.OnCPU(0, 60, 20)
+	a.Stages = &stages.Plan{Idle: &stages.Idle{}}
+	_, err := tune.Run(t.Context(), scenario(t, time.Hour, simulation.Point{Value: 20}), a, tune.Goal{MaxShort: 1}, tune.Options{Candidates: 40, Vary: []string{"minReplicas"}})
+	if err == nil || !strings.Contains(err.Error(), "nothing to vary") {
+		t.Error(err)
 	}
 }

@@ -1,0 +1,58 @@
+package tune
+
+import (
+	"testing"
+	"time"
+
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
+)
+
+// What lasts beyond the end of the first part goes on in the second one.
+func TestEventsGoOnInTheSecondPart(t *testing.T) {
+	t.Parallel()
+	load, err := simulation.NewTrace([]simulation.Point{{Value: 1}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
+	s := &simulation.Scenario{Duration: time.Hour, Load: load, Events: []simulation.Event{
+		{At: minutes(20), For: minutes(15), Kind: simulation.MetricsGone}, {At: minutes(20), For: minutes(10), Kind: simulation.MetricsZero},
+		{At: minutes(25), Kind: simulation.KillPods, Pods: 1}, {At: minutes(40), For: minutes(5), Kind: simulation.WritesFail},
+	}}
+	first, second, err := split(s, simulationtest.OnCPU(2, 60, 20))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []simulation.Event{{For: minutes(5), Kind: simulation.MetricsGone}, {At: minutes(10), For: minutes(5), Kind: simulation.WritesFail}}
+	if len(first.Events) != 3 || first.Events[0] != s.Events[0] || len(second.Events) != 2 || second.Events[0] != want[0] || second.Events[1] != want[1] {
+		t.Errorf("%+v, then %+v, want %+v", first.Events, second.Events, want)
+	}
+}
+
+// A node fails at the load's peak, also where the load has no point there, or falls at once.
+func TestThePeakOfALoad(t *testing.T) {
+	t.Parallel()
+	at := func(seconds int, value float64) simulation.Point {
+		return simulation.Point{At: time.Duration(seconds) * time.Second, Value: value}
+	}
+	for name, tt := range map[string]struct {
+		points []simulation.Point
+		want   time.Duration
+	}{
+		"constant":             {[]simulation.Point{at(-60, 5)}, 0},
+		"rises beyond the end": {[]simulation.Point{at(-60, 5), at(3600, 50)}, time.Hour - time.Second},
+		"falls from before":    {[]simulation.Point{at(-60, 50), at(3600, 5)}, 0},
+		"a point":              {[]simulation.Point{at(0, 5), at(600, 50), at(1200, 5)}, 10 * time.Minute},
+		"falls at once":        {[]simulation.Point{at(0, 5), at(600, 50), at(600, 0)}, 10*time.Minute - time.Second},
+		"higher after its end": {[]simulation.Point{at(0, 5), at(600, 50), at(601, 5), at(3600, 5), at(4000, 500)}, 10 * time.Minute},
+	} {
+		load, err := simulation.NewTrace(tt.points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := peakOf(&simulation.Scenario{Duration: time.Hour, Load: load}); got != tt.want {
+			t.Errorf("%s: at %s, want %s", name, got, tt.want)
+		}
+	}
+}
