@@ -182,6 +182,9 @@ var cases = []struct {
 			w.Containers = append(w.Containers, simulation.Container{Name: "proxy"})
 			return want(causes(run(t, a, w, 30*time.Minute, 0, 1000)), simulation.CauseFailingMetric)
 		}},
+	// The API server's default of a request is the limit.
+	{"sidecar-in-average", autoscaler(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {limits: {cpu: "1"}}}`), autoscaler(1, 5, onCPU, "") + deployment("", plain),
+		"app 500m + proxy 1000m", nil},
 	{"target-unreachable", autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
 		autoscaler(1, 9, strings.Replace(onCPU, "60", "90", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
 		"limit 520m ÷ request 500m = 104 %, needed: above target 95 % × (1 + tolerance 0.1) = 104.5 %", func(t *testing.T, a *simulation.Autoscaler) string {
@@ -466,6 +469,33 @@ func worldCases() []worldCase {
 				return want([]int32{at(2, 31), at(2, 30), at(3, 41), at(3, 40), at(5, 49), at(5, 48)}, []int32{2, 1, 3, 2, 5, 4})
 			}},
 	}
+	offered := strings.Replace(waking, "FOLLOWS", "offered", 1)
+	up := func(policies string) string { return autoscaler(0, 5, onTotal, "behavior: {scaleUp: {"+policies+"}}") }
+	const all900, onePod = "{type: Percent, value: 900, periodSeconds: 15}", "{type: Pods, value: 1, periodSeconds: 15}"
+	fromZero := func(t *testing.T, a *simulation.Autoscaler) int32 {
+		t.Helper()
+		a.Options.ScaleToZero = true
+		return last(run(t, a, total(1), 3*time.Hour, 0, 0, 7200, 0, 7200, 100))
+	}
+	all = append(all,
+		worldCase{rule: "zero-for-good", found: up("policies: [" + all900 + "]"), mended: up("policies: [" + all900 + ", " + onePod + "]"), in: offered, mendedIn: offered,
+			arithmetic: "of 0 replicas Percent 900 allows 0; Max counts", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				stuck := fromZero(t, a)
+				a.Spec.Behavior.ScaleUp.Policies = append(a.Spec.Behavior.ScaleUp.Policies, recommender.ScalingPolicy{Type: recommender.PodsPolicy, Value: 1, PeriodSeconds: 15})
+				return want([]int32{stuck, fromZero(t, a)}, []int32{0, 5})
+			}},
+		worldCase{rule: "zero-for-good", found: up("selectPolicy: Min, policies: [" + all900 + ", " + onePod + "]"), mended: up("selectPolicy: Min, policies: [" + onePod + "]"), in: offered, mendedIn: offered,
+			arithmetic: "Percent 900 allows 0, Pods 1 allows 1; Min counts", proof: func(t *testing.T, a *simulation.Autoscaler) string { return want(fromZero(t, a), 0) }},
+		// The one that leaves 0 decides there.
+		worldCase{rule: "policy-never-binds", found: strings.Replace(up("policies: ["+all900+", "+onePod+"]"), "minReplicas: 0", "minReplicas: 1", 1), mended: up("policies: [" + all900 + ", " + onePod + "]"), mendedIn: offered,
+			arithmetic: "between 1 and 5 replicas"},
+		worldCase{rule: "request-missing", found: autoscaler(1, 5, onCPU, ""), mended: autoscaler(1, 5, onCPU, ""), in: strings.Replace(pausing, "requests: {cpu: 500m}, ", "", 1), mendedIn: pausing,
+			arithmetic: "target 60 % of a request that app does not have", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				w := cpu(2, 10, 500)
+				w.Containers[0].Requests = nil
+				return want(causes(run(t, a, w, 30*time.Minute, 0, 1000)), simulation.CauseFailingMetric)
+			}},
+	)
 	for _, c := range cases {
 		all = append(all, worldCase{c.rule, c.found, c.mended, "", "", c.arithmetic, c.proof})
 	}

@@ -372,7 +372,13 @@ func workloadOf(t *manifest.Template) *Workload {
 func containersOf(containers []manifest.TemplateContainer) []Container {
 	var out []Container
 	for _, c := range containers {
-		out = append(out, Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)})
+		one := Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)}
+		for name, limit := range one.Limits {
+			if _, is := one.Requests[name]; !is {
+				one.Requests[name] = limit // the API server's default
+			}
+		}
+		out = append(out, one)
 	}
 	return out
 }

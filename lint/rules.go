@@ -43,8 +43,8 @@ var Rules = []Rule{
 		"`autoscaling/v2beta1` is gone since Kubernetes 1.25, `autoscaling/v2beta2` since 1.26: the API server refuses the manifest, and the autoscaler that is there stays as it was.",
 		"Write `autoscaling/v2`. `setpoint tune -o yaml` and `kubectl get hpa -o yaml` of a newer cluster do.", false, supersededVersion},
 	{"zero-for-good", Error, "Nothing can scale up from 0 replicas",
-		"At 0 replicas only metrics that exist without pods can trigger a scale-up: the length of a queue can, requests served by the pods can not. A spec without any Object or External metric, or without the feature (`--scale-to-zero`), is refused.",
-		"Add a metric of what waits or arrives, or set `minReplicas` to 1.", true, zeroForGood},
+		"At 0 replicas only metrics that exist without pods can trigger a scale-up: the length of a queue can, requests served by the pods can not. And `scaleUp.policies` must allow a pod: a percentage of 0 is 0. A spec without any Object or External metric, or without the feature (`--scale-to-zero`), is refused.",
+		"Add a metric of what waits or arrives, and a policy of type `Pods`, or set `minReplicas` to 1.", true, zeroForGood},
 	{"target-without-scale", Error, "A target that has no count",
 		"The controller looks up the kind in the group of `scaleTargetRef.apiVersion`. Where that group has no such kind, or the kind has no count, it reports `FailedGetScale` and nothing is scaled.",
 		"Write the group as the cluster has it (`apps/v1` for Deployments and StatefulSets), and name something that has `replicas`.", false, targetWithoutScale},
@@ -282,9 +282,14 @@ func (s *subject) utilizations(each func(at string, m *recommender.MetricSpec, p
 	}
 }
 
-// containers are those of the template whose requests count.
+// containers are those of the template whose requests count; without a template those of the scenario's pods.
 func (s *subject) containers() []Container {
-	if profile := s.options.Profile; profile != nil && !profile.Sidecars() {
+	switch profile := s.options.Profile; {
+	case s.Workload == nil && s.Scenario == nil:
+		return nil
+	case s.Workload == nil:
+		return ContainersOf(&s.Scenario.Workload)
+	case profile != nil && !profile.Sidecars():
 		return s.Workload.Containers
 	}
 	return slices.Concat(s.Workload.Containers, s.Workload.Sidecars)
@@ -300,9 +305,6 @@ func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, with
 		}
 		least, requests := c.Requests[m.Resource]
 		most, limits := c.Limits[m.Resource]
-		if !requests && limits {
-			least, requests = most, true // the API server's default
-		}
 		if !requests {
 			without = append(without, c.Name)
 		}
@@ -314,7 +316,7 @@ func (s *subject) amounts(m *recommender.MetricSpec) (request, limit int64, with
 }
 
 func requestMissing(s *subject) {
-	if s.Workload == nil || len(s.Workload.Containers) == 0 || s.Workload.PodRequests {
+	if s.Workload != nil && s.Workload.PodRequests {
 		return
 	}
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
@@ -599,7 +601,7 @@ func policyNeverBinds(s *subject) {
 				if i == k || other == p && k > i {
 					continue
 				}
-				low, high := max(1, s.spec.MinReplicas), s.spec.MaxReplicas
+				low, high := s.lowest(d), s.spec.MaxReplicas
 				if s.coversInPlaceOf(d, i, k) {
 					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
 						fmt.Sprintf("one of both always allows the whole way between %d and %d replicas at once; %s counts", low, high, d.rules.SelectPolicy))
@@ -616,14 +618,22 @@ func policyNeverBinds(s *subject) {
 	}
 }
 
+// lowest is the least count from which a direction's policies move.
+func (s *subject) lowest(d direction) int32 {
+	if d.down {
+		return max(1, s.spec.MinReplicas)
+	}
+	return s.spec.MinReplicas // from 0 a percentage allows nothing
+}
+
 // covers reports whether a policy allows the whole way between the bounds at once, so that it
 // limits nothing.
 func (s *subject) covers(d direction, p recommender.ScalingPolicy) bool {
-	low, high := max(1, s.spec.MinReplicas), s.spec.MaxReplicas
+	way := s.spec.MaxReplicas - s.spec.MinReplicas
 	if d.down {
-		return p.Type == recommender.PercentPolicy && p.Value >= 100 || p.Type == recommender.PodsPolicy && p.Value >= high-low
+		return p.Type == recommender.PercentPolicy && p.Value >= 100 || p.Type == recommender.PodsPolicy && p.Value >= way
 	}
-	return allowed(p, low) >= float64(high-low)
+	return allowed(p, s.lowest(d)) >= float64(way)
 }
 
 // coversInPlaceOf reports whether the i'th policy never decides because the k'th one limits
@@ -641,7 +651,8 @@ func (s *subject) coversInPlaceOf(d direction, i, k int) bool {
 // straight lines that are rounded up, so that the ends are enough, and one replica more each
 // way for the rounding.
 func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) bool {
-	for _, n := range []int32{max(1, s.spec.MinReplicas), max(1, s.spec.MinReplicas) + 1, s.spec.MaxReplicas - 1, s.spec.MaxReplicas} {
+	low := s.lowest(d)
+	for _, n := range []int32{low, low + 1, s.spec.MaxReplicas - 1, s.spec.MaxReplicas} {
 		a, b := allowed(one, n), allowed(other, n)
 		if d.rules.SelectPolicy == recommender.MinChange && a > b || d.rules.SelectPolicy != recommender.MinChange && a < b {
 			return false

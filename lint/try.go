@@ -182,6 +182,31 @@ func (s *subject) neverDown() bool {
 	return stays
 }
 
+// stuckAtZero reports whether the policies of scaling up keep a count that fell to 0 there, whatever the load.
+func (s *subject) stuckAtZero() bool {
+	b := s.spec.Behavior
+	if b == nil || b.ScaleUp.SelectPolicy == recommender.NoSelection {
+		return false
+	}
+	const back = 2 * time.Hour // longer than windows and periods are
+	spec := s.total()
+	zero, up := false, false
+	s.loop(&spec, 1, 0, func(at time.Duration) int64 {
+		if at < back {
+			return 0
+		}
+		return 2 * int64(spec.MaxReplicas) * 1000
+	}, func(at time.Duration, count int32) bool {
+		if at < back {
+			zero = count == 0
+			return false
+		}
+		up = count > 0
+		return up || !zero || at > 2*back
+	})
+	return zero && !up
+}
+
 // steady are the least and the greatest load in replicas at which a count stays, for a
 // metric of a target each.
 func (s *subject) steady(n int32) (low, high int32) {

@@ -33,6 +33,21 @@ func worldOf(of *Subject) *simulation.Scenario {
 	return &world
 }
 
+// ContainersOf are the containers of a simulated workload's pods.
+func ContainersOf(w *simulation.Workload) (all []Container) {
+	amounts := func(of []recommender.ResourceUsage) map[string]int64 {
+		out := make(map[string]int64, len(of))
+		for _, one := range of {
+			out[one.Resource] = one.Milli
+		}
+		return out
+	}
+	for _, c := range w.Containers {
+		all = append(all, Container{Name: c.Name, Requests: amounts(c.Requests), Limits: amounts(c.Limits)})
+	}
+	return all
+}
+
 // play runs a scenario. Nil: it can't be run, or observe has seen enough, and said errStop.
 func (s *subject) play(world *simulation.Scenario, a *simulation.Autoscaler, observe func(*simulation.Step) error) *simulation.Result {
 	if s.err != nil {
@@ -312,9 +327,21 @@ func idleHolds(s *subject) {
 			metricName(&s.spec.Metrics[by]), percentOf(ratio), count, decimals(ratio), decimals(float64(count)*ratio), s.tolerance(recommender.Down)))
 }
 
-// zeroForGood looks whether a count that fell to 0 rises again once the scenario's highest load comes.
+// zeroForGood looks whether a count that fell to 0 rises again: by the policies, and once the scenario's highest load comes.
 func zeroForGood(s *subject) {
-	if s.Scenario == nil || s.spec.MinReplicas != 0 {
+	if s.spec.MinReplicas != 0 {
+		return
+	}
+	if s.stuckAtZero() {
+		var allow []string
+		for _, p := range s.spec.Behavior.ScaleUp.Policies {
+			allow = append(allow, fmt.Sprintf("%s %d allows %s", p.Type, p.Value, decimals(allowed(p, 0))))
+		}
+		s.report("spec.behavior.scaleUp.policies", "once the count is 0 no load brings a replica",
+			fmt.Sprintf("of 0 replicas %s; %s counts", strings.Join(allow, ", "), s.spec.Behavior.ScaleUp.SelectPolicy))
+		return
+	}
+	if s.Scenario == nil {
 		return
 	}
 	highest := 0.0

@@ -24,7 +24,6 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
-	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
@@ -158,11 +157,7 @@ func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scena
 		of.Behavior, of.Up, of.Down = true, len(b.ScaleUp.Policies) > 0, len(b.ScaleDown.Policies) > 0
 	}
 	if s != nil {
-		w := &lint.Workload{Applied: true}
-		for _, c := range s.Workload.Containers {
-			w.Containers = append(w.Containers, lint.Container{Name: c.Name, Requests: amountsOf(c.Requests), Limits: amountsOf(c.Limits)})
-		}
-		of.Workload = w
+		of.Workload = &lint.Workload{Applied: true, Containers: lint.ContainersOf(&s.Workload)}
 	}
 	found, err := lint.Check(ctx, of)
 	if errors.Is(err, simulation.ErrTooMuch) {
@@ -174,14 +169,6 @@ func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scena
 		}
 	}
 	return rules, err
-}
-
-func amountsOf(all []recommender.ResourceUsage) map[string]int64 {
-	out := make(map[string]int64, len(all))
-	for _, one := range all {
-		out[one.Resource] = one.Milli
-	}
-	return out
 }
 
 // tunedJSON is -o json.
