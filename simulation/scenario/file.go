@@ -179,8 +179,8 @@ func (r *reader) workload(v document.Value) {
 		}),
 		document.Optional("capacity", load(&w.Capacity)),
 		document.Optional("startup", duration(&w.Startup.From, 24*time.Hour)),
-		document.Optional("startupMax", duration(&latest, 24*time.Hour)),
-		document.Optional("startupP95", duration(&p95, 24*time.Hour)),
+		document.Optional("startupMax", positive(&latest, 24*time.Hour)),
+		document.Optional("startupP95", positive(&p95, 24*time.Hour)),
 		document.Optional("warmup", duration(&w.Warmup, 24*time.Hour)),
 		document.Optional("schedulingDelay", duration(&w.SchedulingDelay, 24*time.Hour)),
 		document.Optional("slots", whole(&w.Slots, simulation.MaxPods)),
@@ -191,7 +191,7 @@ func (r *reader) workload(v document.Value) {
 		document.Optional("queue", func(v document.Value) {
 			v.Map(
 				document.Required("size", number(&w.Queue.Size, simulation.MaxLoad)),
-				document.Optional("timeout", duration(&w.Queue.Timeout, 24*time.Hour)),
+				document.Optional("timeout", positive(&w.Queue.Timeout, 24*time.Hour)),
 			)
 		}),
 		document.Optional("retries", func(v document.Value) {
@@ -210,6 +210,14 @@ func (r *reader) workload(v document.Value) {
 	}
 	if !named {
 		w.Containers = []simulation.Container{{Name: "app", Requests: r.requests, Limits: r.limits}}
+	}
+	for i := range w.Containers {
+		c := &w.Containers[i]
+		for _, limit := range c.Limits {
+			if !slices.ContainsFunc(c.Requests, func(r recommender.ResourceUsage) bool { return r.Resource == limit.Resource }) {
+				c.Requests = append(c.Requests, limit) // the API server's default
+			}
+		}
 	}
 }
 
@@ -245,7 +253,7 @@ func (r *reader) usage(_ int, v document.Value) {
 		document.Optional("warmup", amount(&u.Warmup)),
 		document.Optional("follows", averaged(word(&u.Follows, []string{"served", "offered", "queueLength", "queueAge"},
 			[]simulation.Signal{simulation.Served, simulation.Offered, simulation.QueueLength, simulation.QueueAge}))),
-		document.Optional("window", averaged(duration(&u.Window, time.Hour))),
+		document.Optional("window", averaged(positive(&u.Window, time.Hour))),
 		document.Optional("delay", duration(&u.Delay, time.Hour)),
 	)
 	for _, other := range r.scenario.Workload.Usage {
@@ -282,7 +290,7 @@ func (r *reader) loop(v document.Value) {
 		document.Optional("syncPeriod", positive(&l.SyncPeriod, time.Hour)),
 		document.Optional("offset", duration(&l.Offset, time.Hour)),
 		document.Optional("applyDelay", duration(&l.ApplyDelay, time.Hour)),
-		document.Optional("resolution", duration(&l.Resolution, time.Hour)),
+		document.Optional("resolution", positive(&l.Resolution, time.Hour)),
 		document.Optional("scrapeOffset", duration(&l.ScrapeOffset, time.Hour)),
 	)
 }
@@ -379,6 +387,8 @@ func override(v document.Value) *stages.Override {
 		v.Refuse("must have at least one of hold, pin, floor, ceiling, noScaleDown and noScaleUp")
 	case o.Hold && o.Pin >= 0:
 		v.Refuse("can't have both hold and pin")
+	case o.Ceiling >= 0 && o.Floor > o.Ceiling:
+		v.Refuse("can't have a floor above the ceiling")
 	case len(o.Reason) > 256:
 		v.Refuse("must have a reason of at most 256 bytes")
 	}

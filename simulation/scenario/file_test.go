@@ -207,20 +207,21 @@ events:
 func TestEventsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[string]string{
-		"{at: 1s}":                                           "must have one of kill, crash",
-		"{at: 1s, kill: 1, crash: 0.5}":                      "must have one of kill, crash",
-		"{at: 1s, crash: 0.5}":                               `needs "for"`,
-		"{at: 1s, kill: 1, for: 5s}":                         `needs "for"`,
-		"{at: 1s, metrics: late, for: 5s}":                   `needs "by"`,
-		"{at: 1s, kill: 1, metric: cpu}":                     `"metric" belongs to metrics`,
-		"{at: 1s, metrics: broken, for: 5s}":                 "must be one of [gone frozen zero late]",
-		"{at: 1s, override: {hold: true}}":                   `needs "for"`,
-		"{at: 1s, for: 5s, override: {reason: x}}":           "events[0].override: must have at least one of hold, pin",
-		"{at: 1s, for: 5s, override: {hold: false}}":         "events[0].override: must have at least one of hold, pin",
-		"{at: 1s, for: 5s, override: {hold: true, pin: 3}}":  "events[0].override: can't have both hold and pin",
-		"{at: 1s, for: 5s, override: {pin: -1}}":             "events[0].override.pin",
-		"{at: 1s, for: 5s, override: {hold: yes please}}":    "events[0].override.hold",
-		"{at: 1s, for: 5s, override: {hold: true}, kill: 1}": "must have one of kill, crash",
+		"{at: 1s}":                                            "must have one of kill, crash",
+		"{at: 1s, kill: 1, crash: 0.5}":                       "must have one of kill, crash",
+		"{at: 1s, crash: 0.5}":                                `needs "for"`,
+		"{at: 1s, kill: 1, for: 5s}":                          `needs "for"`,
+		"{at: 1s, metrics: late, for: 5s}":                    `needs "by"`,
+		"{at: 1s, kill: 1, metric: cpu}":                      `"metric" belongs to metrics`,
+		"{at: 1s, metrics: broken, for: 5s}":                  "must be one of [gone frozen zero late]",
+		"{at: 1s, override: {hold: true}}":                    `needs "for"`,
+		"{at: 1s, for: 5s, override: {reason: x}}":            "events[0].override: must have at least one of hold, pin",
+		"{at: 1s, for: 5s, override: {hold: false}}":          "events[0].override: must have at least one of hold, pin",
+		"{at: 1s, for: 5s, override: {hold: true, pin: 3}}":   "events[0].override: can't have both hold and pin",
+		"{at: 1s, for: 5s, override: {floor: 3, ceiling: 2}}": "events[0].override: can't have a floor above the ceiling",
+		"{at: 1s, for: 5s, override: {pin: -1}}":              "events[0].override.pin",
+		"{at: 1s, for: 5s, override: {hold: yes please}}":     "events[0].override.hold",
+		"{at: 1s, for: 5s, override: {hold: true}, kill: 1}":  "must have one of kill, crash",
 		"{kill: 1}":          "at is missing",
 		"{at: 25h, kill: 1}": "s.yaml:4: events[0]: at 25h0m0s: must be before the end, 24h0m0s",
 	} {
@@ -409,6 +410,12 @@ func TestALoadOfARecording(t *testing.T) {
 	if short, err := AsCSV(t.Context(), []byte(file), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
 		t.Errorf("%q, %v", short, err)
 	}
+	// Of a spec that changes on the way it is one metric all the same.
+	_, others, _ := strings.Cut(call(60, 5, 5000), `"metrics":[{"type":"Resource","resource":{"name":"cpu"}},`)
+	changed := `{"calls":[` + call(0, 2, 995) + `,{"time":"2026-03-02T00:01:00Z","request":{"spec":{"metrics":[` + strings.Replace(others, `{"ready":{"pods":5,"usage":5000},"unready":{"usage":5}},`, "", 1) + "," + call(90, 1, 1995) + `],"name":"web from t1"}`
+	if short, err := AsCSV(t.Context(), []byte(changed), time.UTC); err != nil || short != "1772409600,1\n1772409690,2\n" {
+		t.Errorf("of a spec that changes: %q, %v\n%s", short, err, changed)
+	}
 	_, err := Read(t.Context(), "s.yaml", scenario("  - recording: {file: f, metric: memory}"), nil, func(string) ([]byte, error) { return []byte(file), nil })
 	if err == nil || !strings.Contains(err.Error(), `has no metric "memory"; it has cpu, queue`) {
 		t.Error(err)
@@ -444,12 +451,44 @@ func TestReadingsAreNotAveraged(t *testing.T) {
 func TestADurationOfNothingIsRefused(t *testing.T) {
 	t.Parallel()
 	for want, text := range map[string]string{
-		"s.yaml:3: duration: is 0s, must be longer":        "duration: 0s\n",
-		"s.yaml:3: loop.syncPeriod: is 0s, must be longer": "loop: {syncPeriod: 0s}\n",
+		"s.yaml:3: duration: is 0s, must be longer":                    "duration: 0s\n",
+		"s.yaml:3: loop.syncPeriod: is 0s, must be longer":             "loop: {syncPeriod: 0s}\n",
+		"s.yaml:3: loop.resolution: is 0s, must be longer":             "loop: {resolution: 0s}\n",
+		"s.yaml:3: fleet.staleAfter: is 0s, must be longer":            "fleet: {members: [{name: a}, {name: b}], staleAfter: 0s}\n",
+		"s.yaml:3: fleet.lostAfter: is 0s, must be longer":             "fleet: {members: [{name: a}, {name: b}], lostAfter: 0s}\n",
+		"s.yaml:3: fleet.members[0].startupMax: is 0s, must be longer": "fleet: {members: [{name: a, startupMax: 0s}, {name: b}]}\n",
+		"s.yaml:3: fleet.members[0].startupP95: is 0s, must be longer": "fleet: {members: [{name: a, startupP95: 0s}, {name: b}]}\n",
+		"s.yaml:2: workload.startupMax: is 0s, must be longer":         "startupMax: 0s",
+		"s.yaml:2: workload.startupP95: is 0s, must be longer":         "startupP95: 0s",
+		"s.yaml:2: workload.queue.timeout: is 0s, must be longer":      "queue: {size: 1, timeout: 0s}",
+		"s.yaml:2: workload.usage[1].window: is 0s, must be longer":    "usage: [{metric: cpu, perLoad: 1m}, {metric: queue, perLoad: 1, window: 0s}]",
 	} {
-		_, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {capacity: 1, usage: [{metric: cpu, perLoad: 1m}]}\n"+text), nil, nil)
+		workload := "capacity: 1, usage: [{metric: cpu, perLoad: 1m}]"
+		switch {
+		case strings.HasPrefix(text, "usage: "):
+			workload, text = text, ""
+		case !strings.HasSuffix(text, "\n"):
+			workload, text = workload+", "+text, ""
+		}
+		_, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {"+workload+"}\n"+text), nil, nil)
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
+// What has a limit and no request requests that, as the API server has it; what has a request keeps it.
+func TestALimitIsTheRequestWhereNoneIsWritten(t *testing.T) {
+	t.Parallel()
+	for workload, want := range map[string]string{
+		"limits: {cpu: 500m}":                                  "[{app [{cpu 500}] [{cpu 500}] []}]",
+		"requests: {cpu: 100m}, limits: {cpu: 500m}":           "[{app [{cpu 100}] [{cpu 500}] []}]",
+		"requests: {cpu: 100m}, limits: {memory: 1}":           "[{app [{cpu 100} {memory 1000}] [{memory 1000}] []}]",
+		"containers: [{name: a, limits: {cpu: 1}}, {name: b}]": "[{a [{cpu 1000}] [{cpu 1000}] []} {b [] [] []}]",
+	} {
+		s, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 1m}], "+workload+"}\n"), nil, nil)
+		if err != nil || fmt.Sprint(s.Workload.Containers) != want {
+			t.Errorf("%s: %v, %v, want %s", workload, s, err, want)
 		}
 	}
 }

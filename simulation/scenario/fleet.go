@@ -34,8 +34,8 @@ func (r *reader) fleet(v document.Value) (own []ownLoad) {
 				}
 			})
 		}),
-		document.Optional("staleAfter", duration(&f.StaleAfter, time.Hour)),
-		document.Optional("lostAfter", duration(&f.LostAfter, 24*time.Hour)),
+		document.Optional("staleAfter", positive(&f.StaleAfter, time.Hour)),
+		document.Optional("lostAfter", positive(&f.LostAfter, 24*time.Hour)),
 		document.Optional("maxMoves", whole(&f.MaxMoves, 1000)),
 		document.Optional("scopes", func(v document.Value) {
 			v.Entries(func(name string, _, v document.Value) {
@@ -90,8 +90,8 @@ func (r *reader) member(f *simulation.Fleet, v document.Value) (own []ownLoad) {
 			m.Replicas = &n
 		}),
 		document.Optional("startup", func(v document.Value) { starts = true; duration(&start.From, 24*time.Hour)(v) }),
-		document.Optional("startupMax", duration(&latest, 24*time.Hour)),
-		document.Optional("startupP95", duration(&p95, 24*time.Hour)),
+		document.Optional("startupMax", positive(&latest, 24*time.Hour)),
+		document.Optional("startupP95", positive(&p95, 24*time.Hour)),
 		document.Optional("slots", func(v document.Value) {
 			n := int32(0)
 			whole(&n, simulation.MaxPods)(v)

@@ -509,7 +509,7 @@ func (m *recordedMetric) name() string {
 const maxCallBytes = 1 << 20
 
 // readRecording reads a recording as setpoint targets export writes it, of one target: what all its pods together used of a
-// metric, or the value of an Object or External one, in the metric's unit. Empty: the spec's first metric. It reads call by
+// metric, or the value of an Object or External one, in the metric's unit. Empty: the first spec's first metric. It reads call by
 // call: parsed, they would take twenty times their bytes.
 func readRecording(ctx context.Context, data []byte, metric string) (recorded, error) {
 	r := recordingReader{lines: json.NewDecoder(bytes.NewReader(data)), ctx: ctx, metric: metric, names: make(map[string]bool), last: math.Inf(-1)}
@@ -627,11 +627,11 @@ func (r *recordingReader) call(call *recordedCall) error {
 		if len(r.names) < maxSeries {
 			r.names[name] = true
 		}
-		if r.metric != "" && name != r.metric {
+		if of := cmp.Or(r.metric, r.read, name); name != of {
 			continue
 		}
 		sums, at := &call.Sums.Metrics[i], float64(call.Time.UnixNano())/1e9
-		r.read = cmp.Or(r.read, name)
+		r.read = name // of a recording whose spec changes, too
 		if sums.Error != "" || sums.Ready.Pods+sums.Unready.Pods+sums.Series == 0 || at <= r.last {
 			r.series.noNumbers++
 			return nil
