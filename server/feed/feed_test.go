@@ -343,6 +343,26 @@ func TestTrimmedUpToTheHub(t *testing.T) {
 	})
 }
 
+// What this version can't read of a decision, as of a newer one's, is missed, not left out without a word: by the watchers
+// that would have got it.
+func TestDecisionsThatCannotBeRead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFixture(t, feed.Options{})
+		defer f.close()
+		w, resumed, other := f.watch(feed.Filter{}, nil), f.watch(feed.Filter{}, nil), f.watch(feed.Filter{Target: "b"}, nil)
+		at := resumed.Beat().Position
+		f.decide("a", 2, 3)
+		f.source.change(func() {
+			first := &f.source.items[int('a')%2][0]
+			first.Value = append(first.Value[:2:2], "of another version"...)
+		})
+		f.want(w, "a 3, some missed")
+		f.want(f.watch(feed.Filter{}, at), "a 3, some missed")
+		f.decide("b", 4)
+		f.want(other, "b 4")
+	})
+}
+
 // A watcher that asked for an instant goes on from where it has read to, once it has: also where
 // the instant is to come, or nothing was there yet.
 func TestInstantsBecomePositions(t *testing.T) {

@@ -419,8 +419,8 @@ func (it *item) encoded() []byte {
 	return it.response
 }
 
-// newItem returns the item of an entry, nil for one without a decision that can be read: of an unknown format, or
-// in place of what could not be written.
+// newItem returns the item of an entry, nil for one that has no decision: of an unknown format, or in place of what could
+// not be written.
 func newItem(part int, read store.FeedItem) *item {
 	fed, ok := decisionlog.ReadFed(read.Value)
 	if !ok {

@@ -165,6 +165,8 @@ func (w *Watcher) Take(ctx context.Context, most int) (e Event, ok bool, err err
 			if decision := it.encoded(); decision != nil {
 				e.Decisions = append(e.Decisions, decision)
 				bytes += len(decision)
+			} else {
+				w.unreported.uncounted = true
 			}
 		}
 	}
