@@ -394,7 +394,7 @@ func (r *Recordings) tail(s *shard, key *store.Key, most int64) *tail {
 	if !r.within(key.Cluster) {
 		return nil
 	}
-	// The first chunk is shorter, by what the name says: so not all of them end at once.
+	// The first chunk is shorter, by how many there are: so not all of them end at once.
 	part := r.time / 2
 	part += time.Duration(len(s.tails)%16) * r.time / 32
 	made := &tail{until: time.Now().Add(part), most: most}
@@ -430,7 +430,7 @@ func (p *pace) allows(at int64) bool {
 
 // kept ends a chunk that is long enough. Compressed it is about half as long.
 func (r *Recordings) kept(s *shard, key *store.Key, tail *tail) {
-	if tail.encoder.Len() >= 2*r.place {
+	if tail.encoder.Full() || tail.encoder.Len() >= 2*r.place {
 		r.seal(s, *key, tail, time.Now())
 		return
 	}

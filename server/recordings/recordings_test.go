@@ -131,6 +131,43 @@ func TestATargetIsBounded(t *testing.T) {
 	}
 }
 
+// However much may be kept of a target, and for however long, a chunk ends before it has more than is read again.
+func TestALargeRecordingIsReadWhole(t *testing.T) {
+	for name, errors := range map[string]string{"many decisions": "", "long texts": strings.Repeat("x", truth.MaxText-10)} {
+		recorded := newRecordings(Options{Bytes: 1 << 30, Age: 30 * 24 * time.Hour, Buffer: 1 << 30}, memory.New(memory.Options{}))
+		key, now := keyed("c", 1), time.Now()
+		const decisions = truth.MaxSteps + truth.MaxSteps/4
+		for i := range decisions {
+			keep(recorded, key, now.Add(time.Duration(i)*time.Second), func(c *Call) {
+				if errors != "" {
+					c.Decision.Error = fmt.Sprint(errors, i)
+				}
+			})
+		}
+		steps := 0
+		for position := ""; ; {
+			chunks, next, err := recorded.Read(t.Context(), key, position, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, chunk := range chunks {
+				of, _, err := truth.Open(chunk)
+				if err != nil {
+					t.Errorf("%s: a chunk can't be read: %v", name, err)
+				}
+				steps += len(of)
+			}
+			if position = next; next == "" {
+				break
+			}
+		}
+		if steps != decisions {
+			t.Errorf("%s: %d of %d decisions are read", name, steps, decisions)
+		}
+		recorded.Close()
+	}
+}
+
 // roomOf starts what has room for that many targets of a store, with targets of clusters.
 func roomOf(tb testing.TB, room int, targets map[string]int) *Recordings {
 	tb.Helper()

@@ -26,6 +26,9 @@ func (e *Encoder) Len() int { return len(e.buf) }
 // Items is how many steps and reports the chunk has.
 func (e *Encoder) Items() int { return e.items }
 
+// Full reports whether the chunk is to be taken: a further item might be more than Open reads. No item takes half of that.
+func (e *Encoder) Full() bool { return e.items >= MaxSteps || len(e.buf) >= MaxChunk/2 }
+
 // Take returns the chunk and begins the next one.
 func (e *Encoder) Take() []byte {
 	chunk := e.buf
