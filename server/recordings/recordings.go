@@ -507,10 +507,12 @@ func (r *Recordings) Read(ctx context.Context, key store.Key, position string, s
 		if sealed == nil {
 			continue
 		}
-		if last < since { // and so are most of those before
+		switch {
+		case last >= since:
+			chunks = append(chunks, sealed)
+		case last < since-2*int64(r.time): // and so are those before: a chunk is written soon after its time
 			return chunks, "", nil
 		}
-		chunks = append(chunks, sealed)
 	}
 	return chunks, next, nil
 }

@@ -131,6 +131,37 @@ func TestATargetIsBounded(t *testing.T) {
 	}
 }
 
+// An instance that was asked last some minutes ago may write its chunk after another that was asked since: what is asked for
+// since then is read from the other's.
+func TestAChunkThatIsWrittenLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := memory.New(memory.Options{})
+		o := Options{Bytes: DayBytes, Age: 24 * time.Hour, Buffer: 1 << 20}
+		one, other := newRecordings(o, engine), newRecordings(o, engine)
+		defer one.Close()
+		defer other.Close()
+		key := keyed("c", 1)
+		keep(other, key, time.Now())
+		time.Sleep(time.Minute)
+		keep(one, key, time.Now())
+		time.Sleep(3 * time.Minute)
+		since := time.Now()
+		keep(other, key, since)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if n := written(t, one, key); n != 2 {
+			t.Fatalf("%d chunks are written", n)
+		}
+		chunks, next, err := one.Read(t.Context(), key, "", since.UnixNano(), 10)
+		if err != nil || len(chunks) != 1 || next != "" {
+			t.Fatalf("%d chunks, %q, %v", len(chunks), next, err)
+		}
+		if steps, _, err := truth.Open(chunks[0]); err != nil || steps[len(steps)-1].At != since.UnixNano() {
+			t.Errorf("the chunk: %v", err)
+		}
+	})
+}
+
 // However much may be kept of a target, and for however long, a chunk ends before it has more than is read again.
 func TestALargeRecordingIsReadWhole(t *testing.T) {
 	for name, errors := range map[string]string{"many decisions": "", "long texts": strings.Repeat("x", truth.MaxText-10)} {
