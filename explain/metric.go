@@ -70,7 +70,7 @@ func (c *oneCase) newMetric(index int) *metric {
 // by the controller's name for it.
 func (c *oneCase) label(index int) string {
 	e := c.trace.GetMetrics()[index]
-	if specs := c.req.GetSpec().GetMetrics(); len(specs) == len(c.trace.GetMetrics()) && !c.habits.reorders {
+	if specs := c.req.GetSpec().GetMetrics(); index < len(specs) && len(specs) <= len(c.trace.GetMetrics()) && !c.habits.reorders { // voters follow
 		return specLabel(specs[index], e)
 	}
 	if s := c.resp.GetStatus().GetCurrentMetrics(); len(s) == len(c.trace.GetMetrics()) && s[index].GetType() != "" {

@@ -143,9 +143,8 @@ func (c *oneCase) writeStages(p *page) {
 	if c.resp.PlainDesiredReplicas != nil {
 		plainCount = adjusted.Without(c.resp.GetPlainDesiredReplicas())
 	}
-	if len(c.resp.GetAdjustments()) == 0 {
-		p.heading("Stages", "they changed nothing; "+plainCount)
-		return
+	if len(c.resp.GetAdjustments()) == 0 && c.resp.GetPlainDesiredReplicas() == c.final {
+		plainCount = "they changed nothing; " + plainCount
 	}
 	p.heading("Stages", plainCount)
 	for _, a := range c.resp.GetAdjustments() {

@@ -62,13 +62,21 @@ func TestStagesAreExplained(t *testing.T) {
 		"at once by a schedule": {`{"schedules": [{"name": "day", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "minReplicas": 14},
 			{"name": "night", "timeZone": "UTC", "cron": "0 0 * * *", "duration": "86400s", "maxReplicas": 12}]}`, nil, []string{
 			"shop/web: 10 → 14 replicas (scale up)\n  10 is below minReplicas 14, which is enforced at once\n  schedule \"day\" raises minReplicas from 2 to 14; that counts more than the 12 of schedule \"night\"\n"}},
+		"named beside a voter": {`{}, "proposals": [{"name": "forecast", "replicas": 19, "role": "VOTER", "expireTime": "2026-11-23T12:10:00Z"}]`, nil, []string{
+			"queue{app=web} (External, total per replica): asks for 20 ← decides\n", "mails (External, total per replica): asks for 12\n", "proposal/forecast, by a stage: asks for 19\n"}},
 		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without stages and overrides, this step: 20\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			req := &setpointv1.RecommendRequest{}
 			body := twoQueues + `, "stages": ` + c.stages
+			if strings.Contains(name, "named") {
+				body = strings.Replace(body, `{"name": "queue"}`, `{"name": "queue", "selector": {"matchLabels": {"app": "web"}}}`, 1)
+			}
 			if !strings.Contains(body, "externalMetrics") {
 				body += bothRead
+			}
+			if strings.Contains(name, "named") {
+				body = strings.Replace(body, `[{"metric": {"name": "queue"}`, `[{"metric": {"name": "queue", "selector": {"matchLabels": {"app": "web"}}}`, 1)
 			}
 			if err := protojson.Unmarshal([]byte(body+"}"), req); err != nil {
 				t.Fatal(err)
@@ -83,6 +91,11 @@ func TestStagesAreExplained(t *testing.T) {
 			var text strings.Builder
 			if err := explain.Write(&text, req, conversion.Response(&decision), explain.Options{Width: 200}); err != nil {
 				t.Fatal(err)
+			}
+			if e := decision.Explanation; e != nil && strings.HasSuffix(name, "voter") {
+				if name := conversion.Response(&decision).GetExplanation().GetMetrics()[2].GetName(); name != "proposal/forecast" {
+					t.Errorf("the voter is named %q", name)
+				}
 			}
 			// The event of a change is there if and only if there is one.
 			event := fmt.Sprintf("Once applied: Normal SuccessfulRescale: New size: %d; reason: %s", decision.Desired, decision.Reason)
@@ -173,6 +186,21 @@ func TestAnOverrideOfTheStatusIsSaidFirst(t *testing.T) {
 		var text strings.Builder
 		if err := explain.Write(&text, tt.req, resp, explain.Options{Width: 250, Unasked: tt.unasked}); err != nil || !strings.Contains(text.String(), tt.want) {
 			t.Errorf("%s: %v\n%s", name, err, text.String())
+		}
+	}
+}
+
+// A stage may change the count without a word: so a workload that is idle goes to zero.
+func TestTheCountOfStagesThatTellOfNothing(t *testing.T) {
+	t.Parallel()
+	for final, want := range map[int32]string{
+		0: "\nStages: without stages and overrides, this step: 1\n",
+		1: "\nStages: they changed nothing; without stages and overrides, this step: 1\n",
+	} {
+		var text strings.Builder
+		resp := &setpointv1.RecommendResponse{CurrentReplicas: 1, DesiredReplicas: final, PlainDesiredReplicas: new(int32(1))}
+		if err := explain.Write(&text, nil, resp, explain.Options{}); err != nil || !strings.Contains(text.String(), want) {
+			t.Errorf("%d: %v\n%s", final, err, text.String())
 		}
 	}
 }

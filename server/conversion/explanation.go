@@ -101,6 +101,9 @@ func metricExplanation(m *recommender.MetricEvaluation, t recommender.Tolerances
 		Series:          int32(m.Series),
 		LeftOutPods:     int32(m.LeftOut),
 	}
+	if m.Instead == m.Spec.Metric.Name && m.Instead != "" { // a voter, which is no metric
+		out.Name = m.Instead
+	}
 	if m.Failure != nil {
 		out.Error = m.Failure.Inner
 	} else {
