@@ -17,12 +17,13 @@ import (
 // it twice at most.
 const mostWork = simulation.MaxWork / 10
 
-// worldOf is a subject's scenario, with pods that are ready no sooner than their probes allow.
+// worldOf is a subject's scenario, at its controller's pace, with pods that are ready no sooner than their probes allow.
 func worldOf(of *Subject) *simulation.Scenario {
 	if of.Scenario == nil {
 		return nil
 	}
 	world := *of.Scenario
+	world.PacedBy(of.Autoscaler)
 	if of.Workload != nil {
 		s := &world.Workload.Startup
 		s.From = max(s.From, of.Workload.ReadyAfter)

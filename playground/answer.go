@@ -16,7 +16,6 @@ import (
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/lint"
-	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/report"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -233,8 +232,8 @@ func (a *asked) world(q *Question) {
 	if a.note(scenarioName, err); err != nil {
 		return
 	}
-	if profile, ok := recommender.ProfileByName(q.Profile); ok && s.Loop.SyncPeriod == 0 {
-		s.Loop.SyncPeriod = profile.SyncPeriod()
+	if len(a.specs) > 0 && a.specs[0].autoscaler != nil {
+		s.PacedBy(a.specs[0].autoscaler)
 	}
 	a.scenario, a.files, a.leftOut = s, len(recorded.Files) > 0, recorded.NoNumbers
 	if q.Recorded != "" {

@@ -227,6 +227,7 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"no YAML", world, "a: b: c", playground.Problem{In: "A", Line: 1, Text: "is neither YAML nor JSON: mapping values are not allowed in this context"}},
 		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
 		{"a stored spec", world, "period: 10s\nspec:\n  maxReplicas: -1\n", playground.Problem{In: "A", Line: 3, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
+		{"a stored spec with a key that is not known", world, "spec:\n  maxReplicas: 1\nstage: {}\n", playground.Problem{In: "A", Line: 3, Text: "unknown key stage, did you mean stages?"}},
 		{"a stored spec with options", world, "spec:\n  maxReplicas: 1\noptions: {}\n", playground.Problem{In: "A", Line: 3, Path: "options", Text: "are read from manifests here, and by setpoint simulate: leave them out"}},
 		{"a stored fleet", world, "spec:\n  maxReplicas: 1\nfleet:\n  members: []\n", playground.Problem{In: "A", Line: 4, Path: "fleet", Text: ofFleet}},
 		{"an annotated member", world, strings.Replace(sound, "{name: web}", "\n  name: web\n  annotations:\n    setpoint.dev/fleet: clusters/a/namespaces/b/targets/c", 1), playground.Problem{In: "A", Line: 6, Path: "metadata.annotations.setpoint.dev/fleet", Text: ofFleet}},
@@ -276,6 +277,10 @@ func TestExports(t *testing.T) {
 	got := ask(t, q)
 	if want := strings.TrimSuffix(file(t, "../examples/simulation/hpa.yaml"), "\n"); strings.TrimSpace(got.Export) != strings.TrimSpace(want) {
 		t.Errorf("an Autoscaler as an HPA: %+v\n%s\nwant\n%s", got.Problems, got.Export, want)
+	}
+	q.Specs[0].Text = "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 9, shadow: true}\n"
+	if got = ask(t, q); got.Export != "" || len(got.Problems) != 1 || got.Problems[0].Line != 4 || !strings.Contains(got.Problems[0].Text, "spec.shadow shares its line") {
+		t.Errorf("a line with more than what goes: %+v\n%s", got.Problems, got.Export)
 	}
 	q.Ask = "k6"
 	if script := ask(t, q).Export; !hasText(script, "ramping-arrival-rate") {
@@ -590,4 +595,20 @@ events:
 		add(kind, "load: [{constant: x}]", sound, nil)
 	}
 	return out
+}
+
+// The period is that of the version that the spec names, as over the API, unless the scenario has one.
+func TestThePeriodIsTheSpecsOwnVersions(t *testing.T) {
+	t.Parallel()
+	const world = "duration: 1h\nload: [{constant: 5}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n"
+	spec := "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nspec:\n  maxReplicas: 9\n  options: {profile: design-2015}\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n"
+	for _, tt := range []struct {
+		loop, profile string
+		want          int
+	}{{"", "", 120}, {"", "v1.36", 120}, {"loop: {syncPeriod: 60s}\n", "", 60}} {
+		got := ask(t, playground.Question{Ask: "simulate", Scenario: world + tt.loop, Profile: tt.profile, Specs: []playground.SpecText{{Name: "A", Text: spec}}})
+		if got.Run == nil || got.Run.Steps != tt.want {
+			t.Errorf("%+v: %+v, %v", tt, got.Run, got.Problems)
+		}
+	}
 }

@@ -99,6 +99,15 @@ func (s *spec) unnamed(root document.Value) bool {
 	if of, given := parts["fleet"]; given && wrapped {
 		inFleet(of)
 	}
+	if wrapped {
+		var fields []document.Field
+		for _, message := range []any{&setpointv1.TargetSpec{}, &setpointv1.RecommendRequest{}} {
+			for _, f := range (reader{}).of(message) {
+				fields = append(fields, f.Unread())
+			}
+		}
+		root.Map(fields...)
+	}
 	switch options, given := parts["options"]; {
 	case wrapped && given:
 		options.Refuse("are read from manifests here, and by setpoint simulate: leave them out")
@@ -216,6 +225,11 @@ func (a *asked) export(kind string) answer {
 			for p, line := range s.lines {
 				if strings.HasPrefix(p, path+".") {
 					last = max(last, line)
+				}
+			}
+			for p, line := range s.lines {
+				if line >= first && line <= last && p != path && !strings.HasPrefix(p, path+".") {
+					return answer{Problems: []Problem{{In: s.name, Line: first, Path: path, Text: path + " shares its line with others: write it on lines of its own to export it as another kind"}}}
 				}
 			}
 			for line := first; line <= last; line++ {

@@ -10,6 +10,16 @@ type Column struct {
 	Rule FleetRule
 }
 
+// PacedBy gives a scenario without a period that of the version of the controller that an autoscaler names.
+func (s *Scenario) PacedBy(a *Autoscaler) {
+	if s.Loop.SyncPeriod == 0 {
+		s.Loop.SyncPeriod = DefaultPeriod
+		if profile := a.Options.Profile; profile != nil {
+			s.Loop.SyncPeriod = profile.SyncPeriod()
+		}
+	}
+}
+
 // Columns are the runs of a scenario: one for each spec, or, with a fleet, one of the first spec for each rule.
 func (s *Scenario) Columns(specs []Column) []Column {
 	if s.Fleet == nil || len(specs) == 0 {

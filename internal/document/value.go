@@ -56,6 +56,9 @@ func Required(key string, read func(Value)) Field { return Field{key: key, requi
 // Optional is an entry that may be present.
 func Optional(key string, read func(Value)) Field { return Field{key: key, read: read} }
 
+// Unread is the field for a map that is read elsewhere: it may be present, and its value is not looked at.
+func (f Field) Unread() Field { return Optional(f.key, func(Value) {}) }
+
 // Never is an entry that must not be present, and the reason.
 func Never(key, why string) Field {
 	return Field{key: key, hidden: true, read: func(v Value) { v.Refuse("%s", why) }}

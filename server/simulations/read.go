@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,12 +55,7 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 	if len(r.violations) > 0 {
 		return nil, r.violations
 	}
-	if profile := specs[0].Autoscaler.Options.Profile; s.world.Loop.SyncPeriod == 0 && profile != nil {
-		s.world.Loop.SyncPeriod = profile.SyncPeriod()
-	}
-	if s.world.Loop.SyncPeriod == 0 {
-		s.world.Loop.SyncPeriod = simulation.DefaultPeriod
-	}
+	s.world.PacedBy(specs[0].Autoscaler)
 	if s.world.Fleet != nil && len(specs) > 1 {
 		r.refuse("specs", "Too many: %d: the scenario has a fleet, whose rules are compared by one spec", len(specs))
 		return nil, r.violations
@@ -274,7 +270,7 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 	if d := asked.GetMetricDelay(); d != nil {
 		delay = d.AsDuration()
 	}
-	seen := make(map[string]bool)
+	first := make(map[string]int)
 	for i := range spec.Metrics {
 		m := &spec.Metrics[i]
 		u := simulation.Usage{Metric: simulation.MetricName(m)}
@@ -285,10 +281,19 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 		if m.Type != recommender.ResourceMetric && m.Type != recommender.ContainerResourceMetric {
 			u.Delay = delay
 		}
-		if !seen[u.Metric] { // metrics with the same name have the same usage
+		of, twice := first[u.Metric]
+		if !twice {
+			first[u.Metric] = i
 			w.Usage = append(w.Usage, u)
+			continue
 		}
-		seen[u.Metric] = true
+		before := w.Usage[slices.IndexFunc(w.Usage, func(of simulation.Usage) bool { return of.Metric == u.Metric })]
+		if before.PerLoad != u.PerLoad {
+			r.refuse(fmt.Sprintf("workload.usagePerLoad[%d]", i), "must be that of metrics[%d], which has the same name: %s", of, u.Metric)
+		}
+		if i < len(idle) && before.Idle != u.Idle {
+			r.refuse(fmt.Sprintf("workload.idleUsage[%d]", i), "must be that of metrics[%d], which has the same name: %s", of, u.Metric)
+		}
 	}
 }
 

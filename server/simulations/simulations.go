@@ -211,7 +211,7 @@ func (s *Service) failed(ctx, caller context.Context, longest time.Duration, nam
 	case ctx.Err() != nil:
 		return apierror.ShuttingDown()
 	case errors.Is(err, simulation.ErrTooMuch):
-		return apierror.OverLimit("simulationWork", int(min(s.options.Work, math.MaxInt32)), name+err.Error())
+		return apierror.OverLimit("simulationWork", int(min(cmp.Or(s.options.Work, simulation.MaxWork), math.MaxInt32)), name+err.Error())
 	}
 	return apierror.InvalidField("scenario", err.Error())
 }
@@ -274,7 +274,7 @@ func (p *played) step(name string, step *simulation.Step) error {
 		r.Members = append(r.Members, &setpointv1.SimulatedMember{Name: m.Name, Share: m.Share, CurrentReplicas: m.Replicas, ReadyReplicas: m.Ready})
 	}
 	if changes {
-		r.Reason = step.Decision.Reason
+		r.Reason = simulation.ReasonOf(step.Decision)
 	}
 	if step.Proposal >= 0 {
 		r.ProposedReplicas = &step.Proposal

@@ -204,6 +204,11 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		"too many steps of a fleet": {func(r *setpointv1.SimulateRequest) {
 			r.Scenario = strings.Replace(clusters, "duration: 1h", "duration: 160h\nloop: {syncPeriod: 1s}", 1)
 		}, codes.ResourceExhausted, "2 rules for 2 members over 160h0m0s in steps of 1s are 2304000 evaluations"},
+		"two usages of one name": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario, r.Load = "", []*setpointv1.LoadPoint{{}, {Offset: durationpb.New(time.Hour), Value: 5}}
+			r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
+			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"1m", "2m"}, IdleUsage: []string{"1m"}}
+		}, codes.InvalidArgument, "workload.usagePerLoad[1]: must be that of metrics[0], which has the same name: cpu"},
 		"a bad spec":        {func(r *setpointv1.SimulateRequest) { r.Spec.MaxReplicas = 0 }, codes.InvalidArgument, "spec.maxReplicas"},
 		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
 		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},
@@ -315,6 +320,10 @@ func TestSimulateStages(t *testing.T) {
 		if text := fmt.Sprint(err, servertest.RPCProblem(err).Violations); !strings.Contains(text, want) {
 			t.Errorf("%q lacks %q", text, want)
 		}
+	}
+	reasons := &setpointv1.SimulateRequest{Spec: servertest.SimulatedSpec(60, 50), Stages: pinned(40), Scenario: strings.Replace(servertest.DayOfWeb, "24h", "1h", 1)}
+	if all, err = simulate(t.Context(), s, reasons); err != nil || !strings.Contains(all[0].GetReason(), `schedule "day" raises minReplicas from 2 to 40`) {
+		t.Errorf("%v: %v", err, all[:min(len(all), 1)])
 	}
 	held := &setpointv1.SimulateRequest{Spec: servertest.SimulatedSpec(60, 50), FiguresOnly: true, Scenario: servertest.DayOfWeb + "\nevents: [{at: 0s, for: 24h, override: {hold: true}}]\n"}
 	if all, err = simulate(t.Context(), s, held); err != nil || all[0].GetFigures().GetScaleUps() != 0 || !strings.HasPrefix(all[0].GetFigures().GetCauses()[0].GetCause(), "override ") {

@@ -35,6 +35,7 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 	autoscaler := func(name string) *simulation.Autoscaler {
 		a, err := c.scenario.readAutoscaler(cmd, name)
 		if err == nil {
+			world.PacedBy(a)
 			if err = simulation.Check(world, a); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, name, err))
 			}

@@ -22,7 +22,6 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
-	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/report"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -139,6 +138,7 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 		a, err := c.readAutoscaler(cmd, name)
 		one := simulation.Column{Name: name, Autoscaler: a}
 		if err == nil {
+			world.PacedBy(a)
 			if err = cli.BadInput(one.Check(world)); err != nil {
 				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
 			}
@@ -198,9 +198,6 @@ func (c *simulateCommand) parse(cmd *cobra.Command, seed *uint64) (*simulation.S
 			err = fmt.Errorf("%s: is a spec, not a scenario: --file is for the scenario", c.file)
 		}
 		return nil, nil, cli.BadInput(err)
-	}
-	if profile, ok := recommender.ProfileByName(c.options.Profile); ok && world.Loop.SyncPeriod == 0 {
-		world.Loop.SyncPeriod = profile.SyncPeriod()
 	}
 	return world, recorded, nil
 }
