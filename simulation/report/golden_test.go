@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 )
@@ -217,5 +218,52 @@ func TestNamesAreText(t *testing.T) {
 	}
 	if strings.Contains(text.String(), "\x1b") || strings.Count(text.String(), "\ufffd[31m") != 4 {
 		t.Errorf("%q", text.String())
+	}
+}
+
+// Marks of days are at midnight, also after clocks have changed.
+func TestMarksFollowTheClock(t *testing.T) {
+	t.Parallel()
+	zone, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for start, want := range map[time.Time]string{
+		time.Date(2026, 10, 18, 0, 0, 0, 0, zone): "[Sun 18 Oct Tue 20 Oct Thu 22 Oct Sat 24 Oct Mon 26 Oct Wed 28 Oct Fri 30 Oct Sun 1 Nov]",
+		time.Date(2026, 3, 22, 0, 0, 0, 0, zone):  "[Sun 22 Mar Tue 24 Mar Thu 26 Mar Sat 28 Mar Mon 30 Mar Wed 1 Apr Fri 3 Apr Sun 5 Apr Tue 7 Apr]",
+	} {
+		var out strings.Builder
+		(&panel{}).drawTimes(&out, &Report{Scenario: &simulation.Scenario{Start: start, Duration: 16 * 24 * time.Hour}}, 0)
+		var marks []string
+		for _, found := range regexp.MustCompile(`>([^<]+)</text>`).FindAllStringSubmatch(out.String(), -1) {
+			marks = append(marks, found[1])
+		}
+		if got := fmt.Sprint(marks); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A cause may have the name of a metric, which may be any text.
+func TestCausesArePlain(t *testing.T) {
+	t.Parallel()
+	const cause = "fallback External:q\x1b[31m\tx"
+	load, err := simulation.Constant(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Cause: cause}}}
+	result.Figures.Causes = []simulation.CauseTime{{Cause: cause, Time: time.Hour}}
+	r := &Report{Scenario: &simulation.Scenario{Duration: time.Hour, Load: load}, Runs: []Run{{Name: "a", Result: result}}}
+	var out bytes.Buffer
+	c, err := NewCSV(&out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(c.Step("a", &simulation.Step{Cause: cause, Decision: &recommender.Decision{}}), c.Close(), WriteTable(&out, r)); err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(out.String(), "\x1b\t") || strings.Count(out.String(), "fallback External:q") != 3 {
+		t.Errorf("%q", out.String())
 	}
 }

@@ -37,7 +37,7 @@ func (c *CSV) Step(spec string, s *simulation.Step) error {
 	}
 	return c.w.Write([]string{
 		cell(spec), s.Time.Format(time.RFC3339Nano), float(s.At.Seconds()), float(s.Load), capacity, whole(s.Replicas), whole(s.Ready),
-		whole(s.Running), whole(s.Needed), proposal, whole(s.Decision.Desired), string(s.Cause),
+		whole(s.Running), whole(s.Needed), proposal, whole(s.Decision.Desired), cell(string(s.Cause)),
 		float(s.Queued), float(s.Served), float(s.Late), float(s.Lost),
 	})
 }

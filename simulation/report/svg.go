@@ -231,13 +231,21 @@ func (p *panel) drawTimes(out *strings.Builder, r *Report, y int) {
 		if at < 0 {
 			continue
 		}
-		x := left + float64(float64(at)/float64(s.Duration)*plotWidth)
+		// Where clocks change the marks go with them.
+		mark := s.Start.Add(at)
+		if _, now := mark.Zone(); now != offset {
+			mark = mark.Add(time.Duration(offset-now) * time.Second)
+		}
+		if mark.Sub(s.Start) > s.Duration {
+			break
+		}
+		x := left + float64(float64(mark.Sub(s.Start))/float64(s.Duration)*plotWidth)
 		anchor := "middle"
 		if x > pictureWidth-2*right-10 {
 			anchor, x = "end", min(x, pictureWidth-right)
 		}
 		fmt.Fprintf(out, `<path class="grid" d="M%s %d V%d"/><text x="%s" y="%d" text-anchor="%s">%s</text>`,
-			coordinate(x), y, y+panelHeight, coordinate(x), y+panelHeight+17, anchor, s.Start.Add(at).Format(layout))
+			coordinate(x), y, y+panelHeight, coordinate(x), y+panelHeight+17, anchor, mark.Format(layout))
 	}
 }
 

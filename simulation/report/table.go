@@ -166,7 +166,7 @@ func figureRows(r *Report, w words) []figureRow {
 		}
 	}
 	for _, cause := range causes(r) {
-		keep = append(keep, figureRow{"decided by " + string(cause), func(f *simulation.Figures) string {
+		keep = append(keep, figureRow{"decided by " + printable.Text(string(cause)), func(f *simulation.Figures) string {
 			for _, c := range f.Causes {
 				if c.Cause == cause {
 					return w.share(c.Time, whole)
@@ -214,7 +214,7 @@ func writeActions(w io.Writer, s *simulation.Scenario, run *Run) {
 		if i == MaxActions {
 			break
 		}
-		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, a.Cause, printable.Text(a.Reason))
+		fmt.Fprintf(table, "  %s\tload %s\t%d → %d\t%s\t%s\n", instantOf(s, a.At), number3(a.Load), a.From, a.To, printable.Text(string(a.Cause)), printable.Text(a.Reason))
 	}
 	_ = table.Flush() // w is a strings.Builder
 	if more := len(actions) - MaxActions; more > 0 {
