@@ -70,7 +70,7 @@ func (a *Around) turn(now time.Time) (first time.Time) {
 			continue
 		}
 		p := s.Times.At(now)
-		add(p.Until)
+		add(p.Changes())
 		if !p.Until.IsZero() && !p.Active && s.RampUp > 0 {
 			if up := p.Until.Add(-s.RampUp); up.After(now) {
 				add(up)

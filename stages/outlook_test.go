@@ -125,3 +125,23 @@ func TestUnforeseenStages(t *testing.T) {
 		}
 	}
 }
+
+// A schedule whose end is too far away to be known ends the outlook: its count is not told as one that stays.
+func TestAnOutlookEndsWithWhatIsKnownOfASchedule(t *testing.T) {
+	g := newTarget(t)
+	times, err := schedule.Compile(schedule.Text{Zone: "UTC", Cron: "* 8-17 * * *", Duration: time.Minute})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.around.Plan.Schedules = []stages.Schedule{{Name: "day", Times: times, Min: 10, Max: -1}}
+	for i := range 30 { // longer than the window
+		g.ask(noon.Add(time.Duration(i-30)*15*time.Second), 10, 50)
+	}
+	last := g.ask(noon, 10, 50)
+	in := g.in
+	in.Readings = nil
+	o, known := g.around.Outlook(g.history, &in, &last.Basis, noon.Add(15*time.Second), 15*time.Second)
+	if end := noon.Add(6 * time.Hour); !known || len(o.Changes) > 0 || o.Until.IsZero() || !o.Until.Before(end) {
+		t.Errorf("%+v, want nothing known before %s", o, end)
+	}
+}

@@ -187,6 +187,20 @@ func (c crontab) after(wall time.Time) time.Time {
 	return time.Time{}
 }
 
+// within reports whether all wall times of the set are in another one. The days of the week are those of 28 years before, up to 2100.
+func (c crontab) within(other crontab) bool {
+	if (c.spec.Minute&^other.spec.Minute|c.spec.Hour&^other.spec.Hour)&^anyDay != 0 {
+		return false
+	}
+	for i := range 28 * 12 {
+		year, month := aLeapYear.Year()+i/12, time.Month(i%12+1)
+		if c.days(year, month)&^other.days(year, month) != 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // lastBit returns the highest of the bits 0 to n that is set; below 0: none is.
 func lastBit(set uint64, n int) int { return bits.Len64(set&(1<<(n+1)-1)) - 1 }
 

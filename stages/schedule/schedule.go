@@ -5,7 +5,7 @@
 //	period := times.At(now) // active from 08:00 to 20:00
 //
 // A wall time that does not exist, because the clocks are set forward over it, means the first instant
-// after the gap. One that exists twice means the first of the two.
+// after the gap; of an end and a start there the later one on the clock counts. One that exists twice means the first of the two.
 package schedule
 
 import (
@@ -55,6 +55,10 @@ type Period struct {
 func (p *Period) has(t time.Time) bool {
 	return !t.Before(p.since) && (p.changes.IsZero() || t.Before(p.changes))
 }
+
+// Changes is the first instant after the period at which something else may hold, so that it is to be asked for again: Until,
+// or before it where that is not near. The zero time: there is none.
+func (p *Period) Changes() time.Time { return p.changes }
 
 // Zone returns the time zone.
 func (t *Times) Zone() *time.Location { return t.zone }
@@ -133,12 +137,9 @@ func compile(text Text) (t *Times, problems []error) {
 	return t, problems
 }
 
-// Searches for the end of a period look at each start up to a horizon, which is at least one and at most
-// two of these after the instant, and the same for all instants between two multiples. So what is found
-// depends on the instant alone, and in a few steps.
-const horizonStep = 8 * time.Minute
-
-func horizonOf(now time.Time) time.Time { return now.Truncate(horizonStep).Add(2 * horizonStep) }
+// mostStarts is how many starts a search for the end of a period, or for the next one, looks at. It begins at the last start,
+// and the next one: so what is found is the same for all instants up to that.
+const mostStarts = 24
 
 // At returns the period that has the instant.
 func (t *Times) At(now time.Time) Period {
@@ -197,10 +198,9 @@ func (t *Times) searchByDuration(now time.Time) Period {
 		p.changes = p.Until
 		return p
 	}
-	p := Period{Active: true, since: start}
+	p := Period{Active: true, since: start, changes: t.nextStart(now)}
 	// A start before an end, or at it, prolongs the period.
-	horizon := horizonOf(now)
-	for end.Before(horizon) {
+	for range mostStarts {
 		again := t.lastStart(end)
 		if !again.After(start) {
 			p.Until, p.changes = end, end
@@ -208,71 +208,61 @@ func (t *Times) searchByDuration(now time.Time) Period {
 		}
 		start, end = again, again.Add(t.duration)
 	}
-	start = t.lastStart(horizon)
-	if end = start.Add(t.duration); t.lastStart(end).Equal(start) {
-		p.Until, p.changes = end, end
-		return p
-	}
-	if p.changes = now.Truncate(horizonStep).Add(horizonStep); p.since.Before(now.Truncate(horizonStep)) {
-		p.since = now.Truncate(horizonStep)
-	}
 	return p
 }
 
+// isActive reports whether the last start is after the last end, on the clock: of the times that clocks are set forward
+// over, which all mean one instant, one still comes after the other.
+func (t *Times) isActive(now time.Time) bool {
+	wall, start := latestWall(t.zone, now), time.Time{}
+	switch {
+	case t.start.spec != nil:
+		start = t.start.upTo(wall)
+	case !t.at.After(now):
+		start = latestWall(t.zone, t.at)
+	}
+	return start.After(t.end.upTo(wall))
+}
+
 func (t *Times) searchByEnd(now time.Time) Period {
-	start, end := t.lastStart(now), t.end.lastUpTo(now)
-	if start.After(end) {
+	start := t.lastStart(now)
+	if t.isActive(now) {
 		p := Period{Active: true, Until: t.end.firstAfter(now), since: start}
+		if t.isActive(p.Until) { // clocks are set forward over the end and the next start
+			p.Until = t.end.firstAfter(p.Until)
+		}
 		p.changes = p.Until
 		return p
 	}
 	p := Period{since: now}
-	if !start.IsZero() && !t.endsAt(start) {
-		p.Ended = t.end.firstAfter(start)
-		p.since = p.Ended
+	if !start.IsZero() {
+		if p.since = start; t.isActive(start) {
+			p.Ended = t.end.firstAfter(start)
+			p.since = p.Ended
+		}
 	}
 	next := t.nextStart(now)
 	p.changes = next
-	for horizon := horizonOf(now); !next.IsZero(); next = t.nextStart(next) {
-		if !t.endsAt(next) {
+	for range mostStarts {
+		if next.IsZero() || t.isActive(next) { // else it ends at once
 			p.Until = next
-			return p
+			break
 		}
-		if next.After(horizon) {
-			if soon := now.Truncate(horizonStep).Add(horizonStep); soon.Before(p.changes) {
-				p.changes = soon
-			}
-			p.since = now
-			return p
-		}
+		next = t.nextStart(next)
 	}
 	return p
 }
 
-// mostStarts is how many starts are looked at for one that does not end at once.
-const mostStarts = 100
-
 // endsWithItsStarts reports whether the schedule ends whenever it starts.
 func (t *Times) endsWithItsStarts() bool {
-	if t.end.spec == nil || t.start.spec == nil && t.at.IsZero() {
+	switch {
+	case t.end.spec == nil:
 		return false
+	case t.start.spec != nil:
+		return t.start.within(t.end.crontab)
 	}
-	start := t.at
-	if t.start.spec != nil {
-		start = t.start.firstAfter(aLeapYear)
-	}
-	for range mostStarts {
-		if start.IsZero() || !t.endsAt(start) {
-			return false
-		}
-		if start = t.nextStart(start); start.IsZero() {
-			return true
-		}
-	}
-	return true
+	return !t.at.IsZero() && !t.isActive(t.at)
 }
-
-func (t *Times) endsAt(at time.Time) bool { return t.end.lastUpTo(at).Equal(at) }
 
 // kept are the compiled times that were used last.
 var kept cache

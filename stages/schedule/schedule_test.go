@@ -226,25 +226,26 @@ func TestMatchesAreTheLibrarys(t *testing.T) {
 	}
 }
 
-// brute is whether a schedule is active, from all its starts and ends.
-func brute(t *testing.T, times *Times, from, to time.Time, check func(at time.Time, active bool)) {
-	t.Helper()
-	var start, end time.Time
+// brute is whether a schedule is active, from all its starts and ends: in the order of the clock, also of those that
+// clocks are set forward over.
+func brute(times *Times, from, to time.Time, check func(at time.Time, active bool)) {
+	var start time.Time
+	w, active := walls{zone: times.zone}, false
 	for at := from; at.Before(to); at = at.Add(time.Minute) {
-		if times.start.lastUpTo(at).Equal(at) {
-			start = at
+		for _, wall := range w.reach(at) {
+			if times.start.upTo(wall).Equal(wall) {
+				start, active = at, true
+			}
+			if times.duration == 0 && times.end.upTo(wall).Equal(wall) {
+				active = false
+			}
 		}
-		if times.duration == 0 && times.end.lastUpTo(at).Equal(at) {
-			end = at
-		}
-		if start.IsZero() {
-			continue
-		}
-		active := start.After(end)
 		if times.duration > 0 {
 			active = at.Before(start.Add(times.duration))
 		}
-		check(at, active)
+		if !start.IsZero() {
+			check(at, active)
+		}
 	}
 }
 
@@ -252,14 +253,16 @@ func brute(t *testing.T, times *Times, from, to time.Time, check func(at time.Ti
 // is found does not depend on what was asked for before.
 func TestPeriodsAreThoseOfAWalk(t *testing.T) {
 	r := rand.New(rand.NewPCG(*seed, 2))
-	from := time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC)
-	to := from.Add(4 * 24 * time.Hour)
+	froms := []time.Time{time.Date(2026, 10, 23, 0, 0, 0, 0, time.UTC), time.Date(2027, 3, 27, 0, 0, 0, 0, time.UTC)}
 	cases := []Text{
 		{Cron: "*/5 * * * *", Duration: time.Minute}, {Cron: "*/5 * * * *", Duration: 5 * time.Minute},
 		{Cron: "*/2 * * * *", Duration: time.Minute}, {Cron: "* * * * *", Duration: time.Minute},
 		{Cron: "0 * * * *", Duration: time.Hour}, {Cron: "0 * * * *", Duration: 90 * time.Minute},
 		{Cron: "* * * * *", EndCron: "* * * * *"}, {Cron: "*/3 * * * *", EndCron: "*/6 * * * *"},
 		{Cron: "0 8,20 * * *", EndCron: "0 20 * * *"}, {Cron: "0 22 * * *", EndCron: "0 6 * * *"},
+		// Around 02:00 to 03:00, which is left out on 28 March 2027.
+		{Cron: "0 3 * * *", EndCron: "30 2 * * *"}, {Cron: "30 2 * * *", EndCron: "0 2 * * *"}, {Cron: "0 2 * * *", EndCron: "30 2 * * *"},
+		{Cron: "0,40 2 * * *", EndCron: "20 2 * * *"}, {Cron: "10 2 * * *", EndCron: "0,20 2 * * *"}, {Cron: "30 2 * * *", EndCron: "0 3 * * *"},
 	}
 	for range 12 {
 		text := Text{Cron: randomSet(r).text(), EndCron: randomSet(r).text()}
@@ -274,27 +277,42 @@ func TestPeriodsAreThoseOfAWalk(t *testing.T) {
 		if never := strings.HasSuffix(fmt.Sprint(problems), "never active]"); !never && len(problems) > 0 {
 			t.Fatal(problems)
 		}
-		var before *Period
-		brute(t, times, from, to, func(at time.Time, active bool) {
-			p := times.At(at)
-			if p.Active != active {
-				t.Fatalf("%+v at %s: active %t, want %t", text, at, p.Active, active)
-			}
-			if fresh := times.search(at); fresh.Until != p.Until || fresh.Ended != p.Ended {
-				t.Fatalf("%+v at %s: %+v if asked before, else %+v", text, at, p, fresh)
-			}
-			if before != nil && !before.Until.IsZero() {
-				if at.Before(before.Until) != (before.Active == active) {
-					t.Fatalf("%+v at %s: active %t, want that from %s", text, at, active, before.Until)
+		for _, from := range froms {
+			var before *Period
+			brute(times, from, from.Add(3*24*time.Hour), func(at time.Time, active bool) {
+				p := times.At(at)
+				if p.Active != active {
+					t.Fatalf("%+v at %s: active %t, want %t", text, at, p.Active, active)
 				}
-			}
-			if before == nil || before.Active != active {
-				if before != nil && before.Active && !active && !p.Ended.Equal(at) && !p.Ended.IsZero() {
-					t.Fatalf("%+v: it ended at %s, want %s", text, p.Ended, at)
+				if fresh := times.search(at); fresh.Until != p.Until || fresh.Ended != p.Ended {
+					t.Fatalf("%+v at %s: %+v if asked before, else %+v", text, at, p, fresh)
 				}
-			}
-			before = &p
-		})
+				if before != nil && !before.Until.IsZero() {
+					if at.Before(before.Until) != (before.Active == active) {
+						t.Fatalf("%+v at %s: active %t, want that from %s", text, at, active, before.Until)
+					}
+				}
+				if before == nil || before.Active != active {
+					if before != nil && before.Active && !active && !p.Ended.Equal(at) && !p.Ended.IsZero() {
+						t.Fatalf("%+v: it ended at %s, want %s", text, p.Ended, at)
+					}
+				}
+				if c := p.Changes(); !c.IsZero() && !c.After(at) || !p.Until.IsZero() && (c.IsZero() || c.After(p.Until)) {
+					t.Fatalf("%+v at %s: %+v changes at %s", text, at, p, c)
+				}
+				before = &p
+			})
+		}
+	}
+}
+
+// The end of a working day is known in its morning, though each start of it prolongs the one before.
+func TestStartsThatProlongEachOtherEndAtTheLast(t *testing.T) {
+	times := compiled(t, Text{Zone: "UTC", Cron: "0 8-17 * * *", Duration: 90 * time.Minute})
+	for _, at := range []string{"2026-11-27T08:00:00Z", "2026-11-27T12:07:00Z", "2026-11-27T18:29:59Z"} {
+		if p := times.At(instant(t, at)); !p.Active || !p.Until.Equal(instant(t, "2026-11-27T18:30:00Z")) {
+			t.Errorf("at %s: %+v", at, p)
+		}
 	}
 }
 
@@ -376,6 +394,7 @@ func TestTimesThatAreRefused(t *testing.T) {
 		"an end with each start":     {Text{Zone: "UTC", Cron: "0 8 * * *", EndCron: "00  8 * * 0-6"}, []Field{EndCronField}},
 		"an end each minute":         {Text{Zone: "Europe/Berlin", Cron: "0 8 * * *", EndCron: "* * * * *"}, []Field{EndCronField}},
 		"an instant that is an end":  {Text{Zone: "UTC", At: time.Date(2026, 11, 23, 8, 0, 0, 0, time.UTC), EndCron: "0 8 * * *"}, []Field{EndCronField}},
+		"ends with all its starts":   {Text{Zone: "UTC", Cron: "0 8 29 2 *", EndCron: "0 8 * 2 *"}, []Field{EndCronField}},
 		"an end that never comes":    {Text{Zone: "UTC", Cron: "0 0 * * *", EndCron: "0 0 31 2,4,6 *"}, []Field{EndCronField}},
 		"everything":                 {Text{Zone: "Mars/Olympus", Cron: "61 * * * *", EndCron: "nonsense"}, []Field{ZoneField, CronField, EndCronField}},
 		"the machine's zone":         {Text{Zone: "Local", Cron: "0 0 * * *", Duration: time.Hour}, []Field{ZoneField}},
@@ -418,6 +437,17 @@ func TestTimesThatAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A schedule of which many starts end at once, and some do not, is none that is never active.
+func TestSomeStartsEndAtOnce(t *testing.T) {
+	times := compiled(t, Text{Zone: "UTC", Cron: "* * * * *", EndCron: "* 0-11 * * *"})
+	for at, want := range map[string]bool{"2026-11-27T11:59:30Z": false, "2026-11-27T12:00:00Z": true, "2026-11-27T23:59:59Z": true, "2026-11-28T00:00:00Z": false} {
+		if p := times.At(instant(t, at)); p.Active != want {
+			t.Errorf("at %s: %+v", at, p)
+		}
+	}
+	compiled(t, Text{Zone: "UTC", Cron: "0 8 * 2 *", EndCron: "0 8 1-28 * *"}) // on leap days only
 }
 
 // An error names the field and what is wrong with it.
