@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -172,7 +173,8 @@ func (s Said) Under(from, to *Basis) (Said, bool) {
 	if s.Replicas > 0 {
 		s.Replicas = scaled(s.Replicas, factor)
 	}
-	s.Back.Excess, s.Back.Actual = int64(float64(s.Back.Excess)*factor), int64(float64(s.Back.Actual)*factor)
+	most := float64(s.Back.Tested) * math.MaxInt32 // as a ring's values end there
+	s.Back.Excess, s.Back.Actual = int64(min(most, float64(s.Back.Excess)*factor)), int64(min(most, float64(s.Back.Actual)*factor))
 	return s, true
 }
 
@@ -185,11 +187,11 @@ type Backtest struct {
 	Actual int64 `json:"actual"`
 }
 
-// MissedPercent and ExcessPercent are rounded down: as far as they are whole they are what Problem compares.
-func (b *Backtest) MissedPercent() int { return b.Missed * 100 / max(1, b.Tested) }
+// MissedPercent and ExcessPercent are rounded up: what is shown is at most MostMissed, or MostExcess, if and only if it is.
+func (b *Backtest) MissedPercent() int { return (b.Missed*100 + max(1, b.Tested) - 1) / max(1, b.Tested) }
 
 // ExcessPercent is Excess of Actual.
-func (b *Backtest) ExcessPercent() int64 { return b.Excess * 100 / max(1, b.Actual) }
+func (b *Backtest) ExcessPercent() int64 { return (b.Excess*100 + max(1, b.Actual) - 1) / max(1, b.Actual) }
 
 // Problem says why a forecast must not act; empty: it may.
 func (b *Backtest) Problem() string {
@@ -197,10 +199,10 @@ func (b *Backtest) Problem() string {
 		return fmt.Sprintf("it is compared with %d quarters of an hour of the last 7 days, of at least %d", b.Tested, leastTested)
 	}
 	var wrong []string
-	if b.Missed*100 > MostMissed*b.Tested {
+	if b.MissedPercent() > MostMissed {
 		wrong = append(wrong, fmt.Sprintf("missed %d %%", b.MissedPercent()))
 	}
-	if b.Excess*100 > MostExcess*b.Actual {
+	if b.ExcessPercent() > MostExcess {
 		wrong = append(wrong, fmt.Sprintf("excess %d %%", b.ExcessPercent()))
 	}
 	if len(wrong) == 0 {
