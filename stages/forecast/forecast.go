@@ -188,10 +188,14 @@ type Backtest struct {
 }
 
 // MissedPercent and ExcessPercent are rounded up: what is shown is at most MostMissed, or MostExcess, if and only if it is.
-func (b *Backtest) MissedPercent() int { return (b.Missed*100 + max(1, b.Tested) - 1) / max(1, b.Tested) }
+func (b *Backtest) MissedPercent() int {
+	return (b.Missed*100 + max(1, b.Tested) - 1) / max(1, b.Tested)
+}
 
 // ExcessPercent is Excess of Actual.
-func (b *Backtest) ExcessPercent() int64 { return (b.Excess*100 + max(1, b.Actual) - 1) / max(1, b.Actual) }
+func (b *Backtest) ExcessPercent() int64 {
+	return (b.Excess*100 + max(1, b.Actual) - 1) / max(1, b.Actual)
+}
 
 // Problem says why a forecast must not act; empty: it may.
 func (b *Backtest) Problem() string {
