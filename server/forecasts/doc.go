@@ -9,6 +9,6 @@
 //		rings.Add(forecasts.Closed{Key: key, Bucket: past.Closed, Basis: past.Basis, Season: plan.Forecast.Season})
 //	}
 //
-// A record has 1.4 to 4 kB, is read at most once in a quarter of an hour and instance, and is written as often, in the
+// A record has 1.4 to 5 kB, is read at most once in a quarter of an hour and instance, and is written as often, in the
 // background. Targets without a forecast have none.
 package forecasts

@@ -1,6 +1,7 @@
 package forecasts_test
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"strings"
@@ -8,12 +9,17 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/forecasts"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/server/shares"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 // foreseen asks with a forecast that is a floor.
@@ -163,6 +169,42 @@ func TestNoDecisionFailsForItsForecast(t *testing.T) {
 	s.Clock.Advance(5 * time.Second)
 	if s.Recommend(t, foreseen(9, 90)); reads.Load() != 2 {
 		t.Errorf("%d reads, want another one", reads.Load())
+	}
+}
+
+// patient is a store that answers those who still wait.
+type patient struct{ store.PartStore }
+
+func (p patient) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	return p.PartStore.LoadBatch(ctx, keys)
+}
+
+// TestACallerThatGoesTakesNobodysForecast is that a call that ended while the past of its target was read says nothing of
+// the store: the targets of others have theirs.
+func TestACallerThatGoesTakesNobodysForecast(t *testing.T) {
+	t.Parallel()
+	part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rings := forecasts.New(patient{part}, part, forecasts.Options{Shares: shares.Options{Clock: time.Now, Log: zap.NewNop()}, Away: new(atomic.Bool)})
+	defer rings.Close()
+	problem := func(ctx context.Context, name string) string {
+		past := &stages.Past{}
+		of := &stages.Forecast{Settings: forecast.Settings{Quantile: 90, Zone: time.UTC}}
+		rings.Recall(ctx, []forecasts.Asked{{Key: servertest.KeyOf(name), Now: time.Now(), Of: of, Past: past}})
+		return past.Problem
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := problem(gone, servertest.Web); got == "" {
+		t.Error("who has gone was answered")
+	}
+	if got := problem(t.Context(), "clusters/other/namespaces/shop/targets/web"); got != "" {
+		t.Errorf("another target: %q", got)
 	}
 }
 

@@ -170,15 +170,17 @@ func (f *Rings) load(ctx context.Context, all []*Asked) {
 	for i, j := range all {
 		keys[i] = j.Key
 	}
-	ctx, cancel := context.WithTimeout(ctx, pastTimeout)
+	own, cancel := context.WithTimeout(ctx, pastTimeout)
 	defer cancel()
-	records, err := f.records.LoadBatch(ctx, keys)
+	records, err := f.records.LoadBatch(own, keys)
 	errs := store.ByItem(err, len(keys), len(records))
 	for i, j := range all {
 		if errs != nil && errs[i] != nil && !errors.Is(errs[i], store.ErrUnreadable) {
-			f.mu.Lock()
-			f.notBefore = f.options.Shares.Clock().Add(pastAgain)
-			f.mu.Unlock()
+			if ctx.Err() == nil { // else only this caller waits no longer, and others' targets have their past
+				f.mu.Lock()
+				f.notBefore = f.options.Shares.Clock().Add(pastAgain)
+				f.mu.Unlock()
+			}
 			fail(j, away)
 			continue
 		}
