@@ -95,13 +95,13 @@ func (r *run) isActive(index int) bool {
 	return !ok || value > r.plan.Idle.Activation[index]
 }
 
-// total returns the value of an Object or External metric; ok is false if it fails.
+// total returns the value of an Object or External metric, also below 0; ok is false if it fails, or is of pods.
 func (r *run) total(index int) (milli int64, ok bool) {
 	if index >= len(r.in.Readings) {
 		return 0, false
 	}
 	readings := &r.in.Readings[index]
-	if readings.Error != "" || readings.SelectorError != "" || len(readings.Values) == 0 {
+	if _, ok = readings.Total(&r.in.Spec.Metrics[index], &r.in.Options); !ok {
 		return 0, false
 	}
 	for _, v := range readings.Values {
@@ -117,10 +117,9 @@ func (r *run) total(index int) (milli int64, ok bool) {
 func (r *run) onlyActivity() {
 	copied := false
 	for i := range r.in.Spec.Metrics {
-		m := &r.in.Spec.Metrics[i]
 		activation, looked := r.plan.Idle.Activation[i]
 		value, ok := r.total(i)
-		if m.Type != recommender.ObjectMetric && m.Type != recommender.ExternalMetric || !ok || value == 0 || looked && value > activation {
+		if !ok || value == 0 || looked && value > activation {
 			continue
 		}
 		if !copied {

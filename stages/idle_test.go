@@ -117,6 +117,18 @@ func TestAFailedMetricIsActive(t *testing.T) {
 	g.trace(1, []step{{4 * time.Minute, 0, 1}, {20 * time.Minute, -1, 1}, {24*time.Minute + 45*time.Second, 0, 1}})
 }
 
+// An object has one value: with two the metric fails, as in the engine, and is none that is known to be inactive.
+func TestAnObjectWithTwoValuesIsActive(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.in.Spec.Metrics[0].Type, g.around.Plan.Metrics = recommender.ObjectMetric, []string{"Object:queue"}
+	g.in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: 1000}, {Milli: 1000}}}}
+	for i := range 60 {
+		if d := g.decide(noon.Add(time.Duration(i)*15*time.Second), 1); d.Desired != 1 {
+			t.Fatalf("after %d evaluations: %d, %q", i, d.Desired, messages(&d))
+		}
+	}
+}
+
 func TestTheCooldownIsTold(t *testing.T) {
 	g := idleTarget(t, 5)
 	g.ask(noon.Add(-15*time.Second), 5, 30)
