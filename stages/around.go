@@ -1,7 +1,6 @@
 package stages
 
 import (
-	"strings"
 	"sync"
 	"time"
 
@@ -177,17 +176,19 @@ type limit struct {
 	until    time.Time
 }
 
-// tell adds an adjustment.
+// tell adds an adjustment. There is room for that of an override, which is the last one, whatever the stages before it
+// tell; overrides that begin or end are before all.
 func (r *run) tell(a recommender.Adjustment) {
-	if len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
+	room, texts := recommender.MaxAdjustments-len(r.adjusted.Overrides), recommender.MostAdjustmentTexts
+	if a.Stage != recommender.StageOverride {
+		room, texts = room-1, texts-mostRule-recommender.MaxAdjustmentText
+	}
+	a.Message = cut(a.Message, recommender.MaxAdjustmentText)
+	size := len(a.Rule) + len(a.Metric) + len(a.Message)
+	if len(r.adjusted.Adjustments) >= room || r.told+size > texts {
 		return
 	}
-	if len(a.Message) > recommender.MaxAdjustmentText {
-		a.Message = strings.ToValidUTF8(a.Message[:recommender.MaxAdjustmentText-len("…")], "") + "…"
-	}
-	if r.told += len(a.Rule) + len(a.Metric) + len(a.Message); r.told > recommender.MostAdjustmentTexts {
-		return
-	}
+	r.told += size
 	if r.adjusted.Adjustments == nil {
 		r.adjusted.Adjustments = make([]recommender.Adjustment, 0, 4) // as a rule enough
 	}

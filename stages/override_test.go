@@ -228,6 +228,28 @@ func TestAnOverrideEndsWarm(t *testing.T) {
 	}
 }
 
+// However much the stages before it tell, an override that decides the count is told, also where it begins.
+func TestAnOverrideIsToldAfterManyOthers(t *testing.T) {
+	for _, name := range []string{"q", strings.Repeat("q", 400)} {
+		g := newTarget(t)
+		metric := g.in.Spec.Metrics[0]
+		g.in.Spec.Metrics, g.in.Readings, g.around.Plan = nil, nil, &stages.Plan{Freshness: &stages.Freshness{MaxAge: time.Minute}}
+		for i := range 40 {
+			metric.Metric.Name = name + string(rune('a'+i))
+			g.in.Spec.Metrics = append(g.in.Spec.Metrics, metric)
+			g.in.Readings = append(g.in.Readings, recommender.Readings{Values: make([]recommender.Value, 1), Taken: []time.Time{noon.Add(-time.Hour)}})
+			g.around.Plan.Metrics = append(g.around.Plan.Metrics, stages.MetricName(&metric))
+		}
+		g.around.Overrides = []stages.Override{override(stages.Override{Name: "pinned", Pin: 9})}
+		d := g.decide(noon, 5)
+		last := d.Adjusted.Last()
+		if d.Desired != 9 || last.Stage != recommender.StageOverride || last.After != 9 || len(d.Adjusted.Overrides) != 1 ||
+			len(d.Adjusted.Adjustments)+len(d.Adjusted.Overrides) > recommender.MaxAdjustments {
+			t.Errorf("%d adjustments, the last %+v, with %d", len(d.Adjusted.Adjustments), last, d.Desired)
+		}
+	}
+}
+
 // All texts of a decision's adjustments together are bounded, however long the names of metrics are.
 func TestAdjustmentsAreBounded(t *testing.T) {
 	g := newTarget(t)

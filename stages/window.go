@@ -31,7 +31,7 @@ func (r *run) remembers(c *recommender.Combining) bool {
 // window tells that the count was recorded although the metrics failed: before what the guards and
 // overrides tell, which act later.
 func (r *run) window(d *recommender.Decision) {
-	if !r.remembered || d.Path != recommender.PathMetricsFailed || len(r.adjusted.Adjustments) >= recommender.MaxAdjustments {
+	if !r.remembered || d.Path != recommender.PathMetricsFailed || len(r.adjusted.Adjustments)+len(r.adjusted.Overrides) >= recommender.MaxAdjustments {
 		return
 	}
 	at := slices.IndexFunc(r.adjusted.Adjustments, func(a recommender.Adjustment) bool {
