@@ -233,13 +233,21 @@ func FleetDifference(of *fleet.Spec, member *recommender.Spec) (metric, what str
 			return MetricName(&own[i]), fmt.Sprintf("the fleet's metric %d is %q", i, clip(MetricName(&theirs[i])))
 		case !reflect.DeepEqual(own[i].Target, theirs[i].Target):
 			return MetricName(&own[i]), fmt.Sprintf("its target is %s, the fleet's is %s", targetText(&own[i].Target), targetText(&theirs[i].Target))
-		case !reflect.DeepEqual(own[i].Metric.Selector, theirs[i].Metric.Selector):
+		case !SameSelector(own[i].Metric.Selector, theirs[i].Metric.Selector):
 			return MetricName(&own[i]), "its selector is another one"
 		case own[i].DescribedObject != theirs[i].DescribedObject:
 			return MetricName(&own[i]), "it describes another object"
 		}
 	}
 	return "", ""
+}
+
+// SameSelector reports whether two selectors of metrics are the same; none and an empty one select all.
+func SameSelector(a, b *recommender.LabelSelector) bool {
+	none := func(s *recommender.LabelSelector) bool {
+		return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
+	}
+	return none(a) && none(b) || a != nil && b != nil && reflect.DeepEqual(a, b)
 }
 
 // targetText is the target of a metric, for a sentence: averageUtilization 60.

@@ -127,6 +127,11 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 	}
 	err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = append(r.Spec.Metrics, r.Spec.Metrics[0]) }))
 	want(t, "one more", err, codes.FailedPrecondition, "FLEET_DIFFERS")
+	if err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) {
+		r.Spec.Metrics[0].External.Metric.Selector = &setpointv1.LabelSelector{}
+	})); err != nil {
+		t.Errorf("an empty selector, as none, selects all: %v", err)
+	}
 }
 
 // Who is not a member learns the same of a fleet as of none.

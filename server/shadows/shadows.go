@@ -432,14 +432,7 @@ func readings(own, live []recommender.MetricSpec, all []recommender.Readings) (o
 // isSame reports whether two metrics have the same readings.
 func isSame(a, b *recommender.MetricSpec) bool {
 	return a.Type == b.Type && a.Resource == b.Resource && a.Container == b.Container && a.Metric.Name == b.Metric.Name &&
-		a.DescribedObject == b.DescribedObject && sameSelector(a.Metric.Selector, b.Metric.Selector)
-}
-
-func sameSelector(a, b *recommender.LabelSelector) bool {
-	none := func(s *recommender.LabelSelector) bool {
-		return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
-	}
-	return none(a) && none(b) || a != nil && b != nil && reflect.DeepEqual(a, b)
+		a.DescribedObject == b.DescribedObject && conversion.SameSelector(a.Metric.Selector, b.Metric.Selector)
 }
 
 func clip(s string) string {
