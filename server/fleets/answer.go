@@ -220,12 +220,14 @@ func (c *call) since(now recommender.Condition) recommender.Condition {
 func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	log := c.options.Decisions
 	if c.decided != nil {
-		d := &c.decided.decision
-		if d.Changes() {
+		d := &c.decided.decision // which was taken into the state
+		if d.Desired -= next.fleet.Unplaced; !d.Changes() {
+			d.Reason = ""
+		} else {
 			c.options.Log.Info("fleet scaled", zap.String("fleet", c.key.String()), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 				zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID))
 		}
-		log.Append(c.key, log.Shared(nil, c.key, d, &k.state.decisions, k.spec.hash)...)
+		log.Append(c.key, log.Shared(nil, c.key, d, k.state.shared(), k.spec.hash)...)
 		c.metrics.decided(d)
 	}
 	// An override that keeps the member from a change begins or ends, and so changes its bounds, although it is told the same.

@@ -16,7 +16,6 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
-	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/decision"
@@ -341,8 +340,7 @@ func (f *Fleets) tellAlone(ctx context.Context, s *spec, members []*setpointv1.F
 	}
 }
 
-// Decisions returns the record of a fleet's decisions, with none pending: they are final when they are shared out, though
-// the engine still waits for what it sees of them. It is nil if there is no such fleet.
+// Decisions returns the record of a fleet's decisions, as they were shared out. It is nil if there is no such fleet.
 func (f *Fleets) Decisions(ctx context.Context, of store.Key) (*record.Record, error) {
 	k, err := f.load(ctx, of)
 	switch {
@@ -351,11 +349,7 @@ func (f *Fleets) Decisions(ctx context.Context, of store.Key) (*record.Record, e
 	case err != nil:
 		return nil, err
 	}
-	known := k.state.decisions
-	if known.Pending = nil; known.Last.Outcome == recommender.Undecided {
-		known.Last.Outcome = recommender.Applied
-	}
-	return &known, nil
+	return k.state.shared(), nil
 }
 
 func (f *Fleets) now() time.Time { return f.targets.Options.Clock() }

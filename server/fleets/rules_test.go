@@ -646,6 +646,41 @@ func TestDecisionsOfFleets(t *testing.T) {
 	})
 }
 
+// What finds no member is no change: the log of a fleet has what was shared out, once, while the fleet wants more, and so have
+// its lines and counters.
+func TestWhatFindsNoMemberIsNoChange(t *testing.T) {
+	t.Parallel()
+	var logs *observer.ObservedLogs
+	measured, registry := servertest.Measured(t, servertest.Logged(zapcore.InfoLevel, server.LogNoCalls, &logs))
+	s := &service{measured}
+	spec := queueFleet(2, 100, west, east)
+	spec.Fleet.Members[0].MaxReplicas, spec.Fleet.Members[1].MaxReplicas = proto.Int32(3), proto.Int32(4)
+	s.set(t, spec)
+	has := map[string]int32{west: 3, east: 3}
+	for i := range 8 {
+		for _, m := range []string{west, east} {
+			has[m] = s.call(t, member(m, has[m], int32(60+i%2*5))).GetDesiredReplicas()
+		}
+		s.Clock.Advance(servertest.Period)
+	}
+	if f := s.fleet(t); f.GetDesiredReplicas() != 13 || f.GetShareTotal() != 7 || f.GetUnplacedReplicas() != 6 {
+		t.Fatalf("%v", f)
+	}
+	changes := 0
+	for _, d := range s.Decisions(t, fleetName) {
+		if d.GetDesiredReplicas() != 7 || d.GetOutcome() == "APPLIED" != (d.GetCurrentReplicas() == 6) || d.GetReason() == "" != (d.GetCurrentReplicas() == 7) {
+			t.Errorf("%v", d)
+		}
+		if d.GetOutcome() == "APPLIED" {
+			changes++
+		}
+	}
+	lines, counted := servertest.Lines(logs, "fleet scaled"), servertest.Read(t, registry)["fleet_decisions_total{action=SCALE_UP}"]
+	if changes != 1 || len(lines) != 1 || counted != 1 {
+		t.Errorf("%d changes, %v counted, lines %v", changes, counted, lines)
+	}
+}
+
 // What another member's pods make of a decision does not name them, nor their cluster, whether or not the caller may
 // read the fleet: only its state does, and the explanation.
 func TestNamesOfMembersDoNotLeak(t *testing.T) {

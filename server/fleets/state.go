@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -30,6 +31,21 @@ type cluster struct {
 	member uint64
 	// hash is that of the cluster's uid.
 	hash uint32
+}
+
+// shared returns the record of decisions as they were shared out: without what found no member, and with none pending,
+// though the engine still waits for what it sees of them.
+func (s *state) shared() *record.Record {
+	known := s.decisions
+	last := &known.Last
+	last.To -= s.fleet.Unplaced
+	switch known.Pending = nil; {
+	case last.To == last.From:
+		last.Reason, last.Outcome = "", recommender.NotChanged
+	case last.Outcome == recommender.Undecided:
+		last.Outcome = recommender.Applied
+	}
+	return &known
 }
 
 // stateFormat 1: the format's byte, then length and bytes of the spec's version, of the fleet's record without
