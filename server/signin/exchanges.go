@@ -18,9 +18,9 @@ const (
 	maxAtOnce, maxWaiting = 16, 256
 	turnTimeout           = 10 * time.Second
 	// maxUsed limits the remembered states of answered sign-ins, and maxRefused the addresses whose
-	// codes were refused; some 100 bytes each.
+	// exchanges failed; some 100 bytes each.
 	maxUsed, maxRefused = 1 << 16, 1 << 12
-	// refusedAge is how long an address waits with all others whose codes were refused, and
+	// refusedAge is how long an address waits with all others whose exchanges failed, and
 	// refusedTime how long an exchange that fails takes at least.
 	refusedAge  = time.Minute
 	refusedTime = 250 * time.Millisecond
@@ -31,14 +31,15 @@ var errBusy = errors.New("too many sign-ins at once")
 
 // exchanges bound what the exchange of codes takes: anyone can start sign-ins, and answer them with
 // codes that the issuer never gave. Addresses take turns, so that strangers who send many delay each
-// other; those whose codes the issuer refused take turns as if they were one.
+// other; those whose exchange failed take turns as if they were one: the issuer refused the code, or
+// did not answer, which strangers may have caused.
 type exchanges struct {
 	turns *gate.Gate
 
 	mu sync.Mutex
 	// used are the states of answered sign-ins, and when they were. Guarded by mu.
 	used *bounded.Map[string, time.Time]
-	// refused are addresses, and when a code of theirs was refused last.
+	// refused are addresses, and when an exchange of theirs failed last.
 	refused *bounded.Map[netip.Prefix, time.Time]
 }
 
