@@ -484,3 +484,19 @@ func TestDecoderIsSafeForConcurrentUse(t *testing.T) {
 	}
 	running.Wait()
 }
+
+// However the field is encoded, what is seen before a request is read is what is read.
+func TestExplainsIsWhatIsRead(t *testing.T) {
+	for name, data := range map[string]string{
+		"nothing": "", "yes": "\x78\x01", "no": "\x78\x00", "a long tag": "\xf8\x00\x01", "a longer one": "\xf8\x80\x80\x00\x01", "after a text": "\x6a\x01a\x78\x01",
+		"within a text": "\x6a\x02\x78\x01", "a long number": "\x78\x81\x80\x00",
+	} {
+		req := &setpointv1.RecommendRequest{}
+		if err := proto.Unmarshal([]byte(data), req); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if got := wire.Explains([]byte(data)); got != req.GetExplain() {
+			t.Errorf("%s: %t, and the request says %t", name, got, req.GetExplain())
+		}
+	}
+}

@@ -14,7 +14,7 @@ const explainField protowire.Number = 15
 // For an invalid message it reports false, as far as it can be read.
 func Explains(data []byte) bool {
 	tag := byte(protowire.EncodeTag(explainField, protowire.VarintType))
-	if bytes.IndexByte(data, tag) < 0 {
+	if bytes.IndexByte(data, tag) < 0 && bytes.IndexByte(data, tag|0x80) < 0 { // a tag may be longer than it need be
 		return false
 	}
 	for len(data) > 0 {
