@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { asError, type CallerJson as Caller } from "@setpoint-dev/client/json";
-import { client, get, onUnauthenticated, setToken, token } from "./api/client";
+import { get, onUnauthenticated, post, setToken, token } from "./api/client";
 import { targets } from "./targets/store";
 
 /** What the service says before anybody has signed in. */
@@ -46,26 +46,36 @@ onUnauthenticated(() => {
   void readConfig();
 });
 
-/** Reads how users may sign in, once. */
-async function readConfig(): Promise<void> {
-  if (session.config) return;
-  try {
-    change({ config: await get<Config>("/ui/config.json") });
-  } catch {
-    // A token can always be tried.
+/** After how long what could not be read is asked for again, ms: nothing else asks for it. */
+const again = 5000;
+/** Answers that would be the same again. A token can always be tried. */
+const final = ["UNAUTHENTICATED", "PERMISSION_DENIED", "UNIMPLEMENTED", "NOT_FOUND"];
+
+/** Reads a path until there is an answer, or nobody wants it any more; undefined: it is refused. */
+async function read<T>(path: string, wanted: () => boolean): Promise<T | undefined> {
+  while (wanted()) {
+    try {
+      return await get<T>(path);
+    } catch (e) {
+      if (final.includes(asError(e).code)) return undefined;
+    }
+    await new Promise((resolve) => setTimeout(resolve, again));
   }
+  return undefined;
 }
 
-/** Asks the service who it takes the user for. */
+/** Reads how users may sign in and out, and links, once. */
+const readConfig = (): Promise<void> => (configured ??= read<Config>("/ui/config.json", () => true).then((config) => change({ config })));
+let configured: Promise<void> | undefined;
+
+/** Asks the service who it takes the user for; whoever has signed in or out meanwhile is somebody else. */
 export async function whoAmI(): Promise<void> {
-  try {
-    const caller = await get<Caller>("/v1/caller");
-    change({ caller });
-    void readConfig(); // for how to sign out, and for links
-  } catch {
-    // A refusal has requested a sign-in; the view that needs the response reports other
-    // errors.
-  }
+  const { generation } = session;
+  const same = () => generation === session.generation;
+  const caller = await read<Caller>("/v1/caller", same);
+  if (!caller) return; // a refusal has requested a sign-in
+  if (same()) change({ caller });
+  void readConfig();
 }
 
 /** Tries a token; throws what the service said of it. */
@@ -86,11 +96,11 @@ export async function signInWithToken(value: string): Promise<void> {
   }
 }
 
-/** Forgets the token of this tab, or ends the session that the issuer's sign-in began. */
+/** Forgets the token of this tab, or ends the session that the issuer's sign-in began; throws where only the service could end it, and did not. */
 export async function signOut(): Promise<void> {
   const oidc = session.config?.signIn?.oidc;
   if (token()) setToken("");
-  else if (oidc) await client().post(oidc.endPath, undefined).catch(() => {});
+  else if (oidc) await post(oidc.endPath);
   targets.clear();
   change({ wanted: true, ended: false, caller: undefined, generation: session.generation + 1 });
 }

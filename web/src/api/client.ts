@@ -30,10 +30,11 @@ export function onUnauthenticated(f: () => void): void {
 }
 
 /** How far the service's clock is ahead of this machine's, ms. */
-let skew = 0;
+let ahead = 0;
+export const clockAhead = (): number => ahead;
 
 /** The service's clock, ms of Unix time: who has not asked for how long must not depend on the reader's. */
-export const serviceNow = (): number => Date.now() + skew;
+export const serviceNow = (): number => Date.now() + ahead;
 
 /** Sends a request. Its own header can't come from a form or link of another site. */
 async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<Response> {
@@ -45,9 +46,9 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
     if (init.signal?.aborted) throw e;
     throw new SetpointError("UNAVAILABLE", "The service can't be reached.");
   });
-  const told = Date.parse(response.headers.get("Date") ?? "");
-  if (told) skew = told - Date.now();
-  if (response.status === 401) signIn();
+  const differs = Date.parse(response.headers.get("Date") ?? "") - Date.now();
+  if (Math.abs(differs - ahead) > 1500) ahead = differs; // the header has whole seconds
+  if (response.status === 401 && bearer === token()) signIn(); // a refusal of a former token says nothing of this one
   return response;
 }
 
@@ -56,6 +57,12 @@ let made: JsonClient | undefined;
 /** The page's client. Views poll by themselves, so a call has one more attempt at most; a lost watch waits up to half a minute. */
 export const client = (): JsonClient =>
   (made ??= connectJson(location.origin, { fetch: send, timeoutMs: 60_000, retry: { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 30_000, attemptTimeoutMs: 0 } }));
+
+/** Posts nothing, to a path that answers nothing. */
+export async function post(path: string): Promise<void> {
+  const { ok, status } = await send(path, { method: "POST" });
+  if (!ok) throw new SetpointError("UNKNOWN", `The service answers with HTTP status ${status}.`);
+}
 
 /** Gets JSON. */
 export const get = <T>(path: string, signal?: AbortSignal): Promise<T> => client().get<T>(path, signal && { signal });

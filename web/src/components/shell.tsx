@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
-import type { CallerJson as Caller } from "@setpoint-dev/client/json";
+import { asError, type CallerJson as Caller } from "@setpoint-dev/client/json";
 import { base, type Route } from "../router";
 import { canSignOut, signOut, useSession } from "../session";
 import { chosenTheme, chooseTheme, type Theme } from "../theme";
@@ -36,6 +36,7 @@ function Tab(props: { href: string; on: boolean; children: ComponentChildren }) 
 function Who(props: { caller: Caller }) {
   const { caller } = props;
   const session = useSession();
+  const [problem, tell] = useState("");
   return (
     <details class="who">
       <summary title={caller.name}>{caller.name}</summary>
@@ -44,7 +45,8 @@ function Who(props: { caller: Caller }) {
         <strong>{caller.name}</strong>
         {caller.groups && caller.groups.length > 0 && <span class="muted small">{caller.groups.join(", ")}</span>}
         {session.config?.version && <span class="muted small">Setpoint {session.config.version}</span>}
-        {canSignOut(session) && <button class="button" onClick={() => void signOut()}>Sign out</button>}
+        {canSignOut(session) && <button class="button" onClick={() => void signOut().catch((e) => tell(asError(e).problem))}>Sign out</button>}
+        {problem && <p class="refused" role="alert">You are still signed in. {problem}</p>}
       </div>
     </details>
   );
