@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { beforeEach, test } from "node:test";
 import { asError } from "@setpoint-dev/client/json";
 import { get, onUnauthenticated, setToken } from "./client";
@@ -65,6 +66,23 @@ test("a burst lets others have their turn, in order, to the end", async (t) => {
   clearInterval(timer);
   assert.ok(ids.every((id, n) => id === String(n)), "out of order");
   assert.ok(turns > 1, `${turns} turns of others`);
+});
+
+test("bursts leave nothing behind, however many there are", async (t) => {
+  let clock = 0;
+  t.mock.method(performance, "now", () => (clock += 10));
+  answers(() => new Response(Array.from({ length: 100 }, (_, i) => decided(i)).join("")));
+  const ending = new AbortController();
+  let most = 0;
+  await watch(all, undefined, {
+    decisions: ([d]) => {
+      most = Math.max(most, getEventListeners(ending.signal, "abort").length);
+      if (d?.decision?.recommendationId === "99") ending.abort();
+    },
+    link: () => {},
+    missed: () => {},
+  }, ending.signal);
+  assert.ok(most < 5, `${most} listeners`);
 });
 
 test("a watch that is given up brings nothing more", async () => {
