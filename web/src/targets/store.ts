@@ -121,7 +121,12 @@ export class TargetsStore {
   private timer: ReturnType<typeof setTimeout> | undefined;
   private tick: ReturnType<typeof setInterval> | undefined;
   private idle: ReturnType<typeof setTimeout> | undefined;
-  private reloads = 0;
+  /** When the list is read after a gap, or after an error. */
+  private soon: ReturnType<typeof setTimeout> | undefined;
+  private retry: ReturnType<typeof setTimeout> | undefined;
+  /** For whom the list is being read, and whether it has to be read once more after that. */
+  private loads: AbortSignal | undefined;
+  private again = false;
   private wanted: Row[] = [];
   private reading = 0;
   /** The answers of fleets that are waited for, by name, and how many fleets were asked since time passed. */
@@ -175,17 +180,16 @@ export class TargetsStore {
 
   private stop(): void {
     this.abort?.abort();
-    clearTimeout(this.timer);
+    for (const timer of [this.timer, this.soon, this.retry]) clearTimeout(timer);
     clearInterval(this.tick);
-    this.timer = undefined;
+    this.timer = this.soon = undefined;
   }
 
   /** After a gap the list is read again, but not for each of many gaps. */
   private reloadSoon(signal: AbortSignal): void {
-    if (this.reloads++ > 0 || this.snapshot.loading) return;
-    setTimeout(() => {
-      this.reloads = 0;
-      if (!signal.aborted) void this.load(signal);
+    this.soon ??= setTimeout(() => {
+      this.soon = undefined;
+      void this.load(signal);
     }, 2000);
   }
 
@@ -193,7 +197,7 @@ export class TargetsStore {
   clear(): void {
     this.stop();
     this.byName.clear();
-    this.fleetOf.clear();
+    [this.fleetOf, this.answers] = [new Map(), new Map()]; // answers that are waited for are not for somebody else
     this.fleets = undefined;
     this.rows = [];
     this.wanted = [];
@@ -210,7 +214,15 @@ export class TargetsStore {
     } else if (this.abort && !this.snapshot.loading) void this.load(this.abort.signal);
   }
 
+  /** Reads the list. While it is read already, once more after that: a gap may be in what has come. */
   private async load(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return;
+    if (this.loads === signal) {
+      this.again = true;
+      return;
+    }
+    [this.loads, this.again] = [signal, false];
+    clearTimeout(this.retry);
     this.snapshot = { ...this.snapshot, loading: true, loaded: 0 };
     try {
       const { seen, all } = await this.pages("", signal);
@@ -233,9 +245,14 @@ export class TargetsStore {
       if (signal.aborted) return;
       const error = asError(e);
       this.snapshot = { ...this.snapshot, loading: false, error };
+      this.listed = Date.now() / 1000; // as far as may be: pass() asks no sooner for what is refused
       // The stream reconnects by itself; then the list is read again, too. Who may not read it is told once.
-      if (error.code !== "PERMISSION_DENIED" && error.code !== "UNAUTHENTICATED") setTimeout(() => !signal.aborted && void this.load(signal), 5000);
+      if (error.code !== "PERMISSION_DENIED" && error.code !== "UNAUTHENTICATED") this.retry = setTimeout(() => void this.load(signal), 5000);
+      this.again = false;
+    } finally {
+      if (this.loads === signal) this.loads = undefined;
     }
+    if (this.again) this.reloadSoon(signal);
     this.tell();
   }
 
@@ -323,9 +340,10 @@ export class TargetsStore {
   /** Reads which fleets are stored, once for all rows: neither they nor their members have a record to ask for. */
   private knowFleets(signal: AbortSignal): Promise<boolean> {
     if (!this.fleets || serviceNow() / 1000 - this.fleets.at > fleetsEvery) {
+      const { fleetOf } = this;
       const all = storedFleets(this.parent, signal).then(({ fleets, more }) => {
         for (const f of fleets) {
-          for (const name of [f.name, ...(f.fleet?.members ?? []).map((m) => m.target)]) if (name && !this.byName.get(name)?.read) this.fleetOf.set(name, f.name!);
+          for (const name of [f.name, ...(f.fleet?.members ?? []).map((m) => m.target)]) if (name && !this.byName.get(name)?.read) fleetOf.set(name, f.name!);
         }
         return !more;
       }, () => false);
@@ -376,11 +394,12 @@ export class TargetsStore {
 
   /** What has decisions but no record may be a fleet: whether it is, or that is not known. Its members are known with it, so one answer is for all. */
   private readFleet(row: Row, signal: AbortSignal): Promise<boolean> {
-    let answer = this.answers.get(row.name);
+    const { answers } = this;
+    let answer = answers.get(row.name);
     if (!answer) {
       this.asked++;
-      answer = this.askFleet(row, signal).finally(() => this.answers.delete(row.name));
-      this.answers.set(row.name, answer);
+      answer = this.askFleet(row, signal).finally(() => answers.delete(row.name));
+      answers.set(row.name, answer);
     }
     return answer;
   }
@@ -390,9 +409,10 @@ export class TargetsStore {
     try {
       f = await get<Fleet>(`/v1/${row.name}/fleet`, signal);
     } catch (e) {
-      [row.fleet, row.unrecorded] = [false, false];
+      const none = asError(e).code === "NOT_FOUND";
+      if (none) [row.fleet, row.unrecorded] = [false, false];
       if (!signal.aborted) this.answered(e);
-      return asError(e).code !== "NOT_FOUND"; // it is asked again
+      return !none; // it is asked again
     }
     this.answered();
     if (!f.decisionTime) {

@@ -1,0 +1,101 @@
+import assert from "node:assert/strict";
+import { test, type TestContext } from "node:test";
+import { passing, serve, until } from "../lib/probe";
+import { TargetsStore, type Row } from "./store";
+
+interface Inside {
+  abort: AbortController; snapshot: { loading: boolean; link: string }; fleetOf: Map<string, string>; unsure: Set<Row>;
+  load(signal: AbortSignal): Promise<void>; reloadSoon(signal: AbortSignal): void; pass(): void; clear(): void; subscribe(f: () => void): () => void;
+  take(batch: object[]): void; find(name: string): Row; fleet(name: string): Promise<string | undefined>; readRecord(row: Row, signal: AbortSignal): Promise<void>;
+}
+function made(t: TestContext): Inside {
+  const store = new TargetsStore() as unknown as Inside;
+  store.abort = new AbortController();
+  t.after(() => store.abort.abort());
+  return store;
+}
+const lists = (asked: string[]) => asked.filter((path) => path.includes("/targets?")).length;
+const refusal = (status: number, code: number) => Response.json({ code, message: "no", details: [] }, { status });
+/** Lets answers come. */
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
+};
+const all = "clusters/eu/namespaces/shop/targets/all";
+
+test("a gap while the list is read has it read once more, and later ones again", async (t) => {
+  const waits: ((r: Response) => void)[] = [];
+  const asked = serve(t, () => new Promise<Response>((answer) => waits.push(answer)));
+  const pass = passing(t, "setTimeout");
+  const store = made(t);
+  const { signal } = store.abort;
+  void store.load(signal);
+  for (let i = 0; i < 3; i++) store.reloadSoon(signal);
+  pass(2000); // it is still being read
+  assert.equal(lists(asked), 1, "not twice at once");
+  for (const n of [2, 3]) {
+    waits.pop()!(Response.json({}));
+    await turns();
+    if (n > 2) store.reloadSoon(signal);
+    pass(2000);
+    await turns();
+    assert.equal(lists(asked), n);
+  }
+});
+
+test("while the service is away one reader asks for the list, however long", async (t) => {
+  const asked = serve(t, () => refusal(500, 13));
+  const pass = passing(t, "setTimeout");
+  const store = made(t);
+  void store.load(store.abort.signal);
+  for (let second = 1; second <= 1800; second++) {
+    await turns();
+    pass(1000);
+    if (second % 15 === 0) store.pass();
+    (store as unknown as { listed: number }).listed -= 1; // time passes
+  }
+  assert.ok(lists(asked) <= 1800 / 5 + 10, `${lists(asked)} requests in half an hour`);
+});
+
+test("who may not read the list is not asked for again and again", async (t) => {
+  const asked = serve(t, () => refusal(403, 7));
+  const store = made(t);
+  store.abort = undefined as never;
+  store.subscribe(() => {});
+  t.after(() => store.clear());
+  await until("refused", () => store.snapshot.link === "refused" && !store.snapshot.loading);
+  const before = asked.length;
+  for (let i = 0; i < 5; i++) {
+    store.pass();
+    await turns();
+  }
+  assert.equal(asked.length, before);
+});
+
+test("a fleet that can't be read for a while stays a fleet, and in the list", async (t) => {
+  let away = false;
+  serve(t, (path) => (path.includes("/targets?") ? Response.json({}) : away ? refusal(503, 14) : path.endsWith("/fleet") ? Response.json({ decisionTime: new Date().toISOString(), desiredReplicas: 4, maxReplicas: 9, spec: { staleAfter: "45s" } }) : refusal(404, 5)));
+  const store = made(t);
+  const { signal } = store.abort;
+  store.take([{ target: all, decision: { time: new Date(Date.now() - 300_000).toISOString(), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
+  const row = store.find(all);
+  await store.readRecord(row, signal);
+  assert.equal(row.fleet, true);
+  away = true;
+  await store.readRecord(row, signal);
+  assert.deepEqual([row.fleet, row.unrecorded], [true, true]);
+  row.updated -= 600;
+  await store.load(signal);
+  assert.equal(store.find(all), row);
+});
+
+test("what was asked for somebody else is nobody's after that", async (t) => {
+  const waits: ((r: Response) => void)[] = [];
+  serve(t, () => new Promise<Response>((answer) => waits.push(answer)));
+  const store = made(t);
+  const asks = store.fleet(all);
+  await until("asked", () => waits.length > 0);
+  store.clear();
+  waits[0]!(Response.json({ targetSpecs: [{ name: all, fleet: { members: [] } }] }));
+  assert.equal(await asks, undefined);
+  assert.equal(store.fleetOf.size, 0);
+});
