@@ -3,6 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, type ListOverridesResponseJson, type OverrideJson as Override, type SetpointError } from "@setpoint-dev/client/json";
 import { client, get } from "../api/client";
+import { inTurn } from "../lib/turns";
 
 /** How often the list is read again, ms: others make overrides, too. */
 const every = 15_000;
@@ -24,10 +25,9 @@ export function useOverrides(resource: string): [Listed, () => void] {
   const reload = useRef(() => {});
   useEffect(() => {
     const abort = new AbortController();
-    set(none);
-    let turn = 0;
+    const begin = inTurn();
     const read = async () => {
-      const mine = ++turn;
+      const newest = begin();
       try {
         let all: Override[] = [];
         let token = "";
@@ -38,9 +38,9 @@ export function useOverrides(resource: string): [Listed, () => void] {
           all = all.concat(page.overrides ?? []);
           token = page.nextPageToken ?? "";
         } while (token && all.length < most);
-        if (!abort.signal.aborted && mine === turn) set({ all, more: token !== "", error: undefined });
+        if (!abort.signal.aborted && newest()) set({ all, more: token !== "", error: undefined });
       } catch (e) {
-        if (!abort.signal.aborted && mine === turn) set((s) => ({ ...s, error: asError(e) }));
+        if (!abort.signal.aborted && newest()) set((s) => ({ ...s, error: asError(e) }));
       }
     };
     reload.current = () => void read();

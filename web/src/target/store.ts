@@ -5,6 +5,7 @@ import { asError, SetpointError, type DecisionJson as Decision, type ListDecisio
 import { get, serviceNow } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
+import { inTurn } from "../lib/turns";
 import { targets } from "../targets/store";
 
 export interface Live<T> {
@@ -33,7 +34,6 @@ export function useLive<T>(name: string, ask: (signal: AbortSignal) => Promise<T
   useEffect(() => {
     const abort = new AbortController();
     const { signal } = abort;
-    set(empty);
     let timer: ReturnType<typeof setTimeout> | undefined;
     // What has decisions and no record is a member of a fleet: it is asked for again once more is decided.
     let [missing, logged] = [false, false];
@@ -42,31 +42,36 @@ export function useLive<T>(name: string, ask: (signal: AbortSignal) => Promise<T
       if (!signal.aborted) set((s) => ({ ...s, error: asError(e) }));
     };
     let asking = 0; // since when no answer has come, 0: all have
+    const begin = inTurn();
     const read = () => {
       asking ||= Date.now();
-      return ask(signal).finally(() => (asking = 0)).then(take, fail);
+      const newest = begin();
+      return ask(signal).finally(() => (asking = 0)).then((value) => newest() && take(value), (e) => newest() && fail(e));
     };
+    let unread: SetpointError | undefined; // why the log could not be read
     // The log is best effort, and the last decision is in the record before it is in the log.
     const take = (value: T) => {
       missing = false;
       const [decision, read] = [last(value), serviceNow()];
-      set((s) => ({ ...s, value, read, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: undefined }));
+      set((s) => ({ ...s, value, read, decisions: decision ? merge(s.decisions, [decision]) : s.decisions, error: unread }));
     };
-    const readDecisions = async () => {
+    const readDecisions = async (wanted = most) => {
       let token = "";
       let got: Decision[] = [];
       try {
         do {
-          const query = new URLSearchParams({ pageSize: "1000" });
+          const query = new URLSearchParams({ pageSize: String(Math.min(1000, wanted)) });
           if (token) query.set("pageToken", token);
           const page = await get<ListDecisionsResponseJson>(`/v1/${name}/decisions?${query}`, signal);
           got = got.concat(page.decisions ?? []);
           token = page.nextPageToken ?? "";
-        } while (token && got.length < most);
+        } while (token && got.length < wanted);
         logged = got.length > 0;
-        set((s) => ({ ...s, decisions: merge(got, s.decisions) }));
+        const before = unread;
+        unread = undefined;
+        set((s) => ({ ...s, decisions: merge(got, s.decisions), error: s.error === before ? undefined : s.error }));
       } catch (e) {
-        if (asError(e).code !== "NOT_FOUND") fail(e); // without a decision there is no log
+        if (asError(e).code !== "NOT_FOUND") fail((unread = asError(e))); // without a decision there is no log
       }
     };
     const all = () => {
@@ -86,14 +91,21 @@ export function useLive<T>(name: string, ask: (signal: AbortSignal) => Promise<T
     const poll = setInterval(() => {
       if (asking && Date.now() - asking >= silent) fail(new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while."));
       if (!missing || !logged) later();
+      if (unread) void readDecisions();
     }, 15_000);
+    let linked: Link = "connecting";
     void watch(name, undefined, {
       decisions: (batch) => {
         const more = batch.flatMap((m) => m.decision ?? []);
         set((s) => ({ ...s, decisions: merge(s.decisions, more) }));
         later();
       },
-      link: (link) => set((s) => (s.link === link ? s : { ...s, link })),
+      link: (link) => {
+        if (link === linked) return;
+        linked = link;
+        if (link === "live") void readDecisions(20); // those between the log's answer and the stream's begin
+        set((s) => ({ ...s, link }));
+      },
       missed: () => {
         missing = false;
         void readDecisions();
