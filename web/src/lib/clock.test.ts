@@ -7,6 +7,9 @@ test("charts have the clock of the zone that they are about", () => {
   const noon = Date.UTC(2026, 0, 5, 12) / 1000;
   assert.equal(timeOfDay(noon, "Asia/Tokyo"), "21:00:00");
   assert.equal(timeOfDay(noon, "UTC"), "12:00:00");
+  assert.equal(timeOfDay(noon + 12 * 3600, "UTC"), "00:00:00", "the hours of a day are 0 to 23");
+  assert.match(timeOfDay(noon, "UTC", true), /Mon.*12:00:00/);
+  assert.equal(timeOfDay(noon, "No/Where", true), timeOfDay(noon, undefined, true), "of a zone that the browser does not know");
   assert.deepEqual(timeLabels([noon, noon + 3600], "Europe/Berlin"), ["13:00", "14:00"]);
   // The beginning of a day is labelled in that zone.
   const labels = timeLabels([noon, noon + 3 * 3600, noon + 6 * 3600], "Asia/Tokyo");

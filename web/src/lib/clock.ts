@@ -5,6 +5,7 @@ const clocks = new Map<string, Clock>();
 interface Clock {
   minutes: Intl.DateTimeFormat;
   seconds: Intl.DateTimeFormat;
+  weekday: Intl.DateTimeFormat;
   day: Intl.DateTimeFormat;
 }
 
@@ -12,9 +13,11 @@ interface Clock {
 function clockOf(zone: string | undefined): Clock {
   const known = clocks.get(zone ?? "");
   if (known) return known;
+  const of = (timeZone: string | undefined, more: Intl.DateTimeFormatOptions) => new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23", timeZone, ...more });
   const made = (timeZone: string | undefined): Clock => ({
-    minutes: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hour12: false, timeZone }),
-    seconds: new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false, timeZone }),
+    minutes: of(timeZone, {}),
+    seconds: of(timeZone, { second: "2-digit" }),
+    weekday: of(timeZone, { second: "2-digit", weekday: "short" }),
     day: new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone }),
   });
   let clock: Clock;
@@ -51,5 +54,5 @@ export function timeLabels(splits: readonly number[], zone?: string): string[] {
   });
 }
 
-/** An instant, s of Unix time, as "14:30:00". */
-export const timeOfDay = (s: number, zone?: string): string => clockOf(zone).seconds.format(new Date(s * 1000));
+/** An instant, s of Unix time, as "14:30:00", or as "Mon 14:30:00". */
+export const timeOfDay = (s: number, zone?: string, weekday = false): string => clockOf(zone)[weekday ? "weekday" : "seconds"].format(new Date(s * 1000));

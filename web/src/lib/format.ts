@@ -21,19 +21,15 @@ export function integer(n: number): string {
   return String(Math.round(n)).replace(/\B(?=(\d{3})+(?!\d))/g, "\u2009");
 }
 
-/** "45 s", "3 min", "2 h 5 min", "3 d". Of milliseconds, at least 0. */
+/** "45 s", "3 min 20 s", "30 min", "2 h 5 min", "1 d 12 h". Of milliseconds, at least 0. */
 export function duration(ms: number): string {
+  const of = (n: number, size: number, large: string, small: string) => `${Math.floor(n / size)} ${large}${n % size ? ` ${n % size} ${small}` : ""}`;
   const s = Math.max(0, Math.round(ms / 1000));
   if (s < 60) return `${s} s`;
-  if (s < 3600) {
-    const rest = s % 60;
-    return rest === 0 || s >= 600 ? `${Math.round(s / 60)} min` : `${Math.floor(s / 60)} min ${rest} s`;
-  }
-  if (s < 86400) {
-    const m = Math.round((s % 3600) / 60);
-    return m === 0 || m === 60 ? `${Math.round(s / 3600)} h` : `${Math.floor(s / 3600)} h ${m} min`;
-  }
-  return `${Math.round(s / 86400)} d`;
+  if (s < 600) return of(s, 60, "min", "s");
+  const m = Math.round(s / 60);
+  if (m < 60) return `${m} min`;
+  return m < 1440 ? of(m, 60, "h", "min") : of(Math.round(s / 3600), 24, "d", "h");
 }
 
 /** "just now", "45 s ago", "in 3 min". */
@@ -46,16 +42,13 @@ export function relative(time: number, now: number): string {
 
 /** The largest unit only: "45 s", "3 min", "2 h", "3 d". */
 function short(ms: number): string {
-  const s = Math.round(ms / 1000);
-  if (s < 60) return `${s} s`;
-  if (s < 3600) return `${Math.round(s / 60)} min`;
-  if (s < 86400) return `${Math.round(s / 3600)} h`;
-  return `${Math.round(s / 86400)} d`;
+  const [s, m, h] = [1000, 60_000, 3600_000].map((unit) => Math.round(ms / unit)) as [number, number, number];
+  return s < 60 ? `${s} s` : m < 60 ? `${m} min` : h < 24 ? `${h} h` : `${Math.round(h / 24)} d`;
 }
 
-const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
 const dayClock = new Intl.DateTimeFormat(undefined, {
-  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false,
+  year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23",
 });
 
 /** The clock in the user's zone. */
@@ -90,9 +83,10 @@ export function quantity(text: string | undefined): number {
 export function compact(n: number, digits = 3): string {
   if (!Number.isFinite(n)) return "–";
   const a = Math.abs(n);
-  if (a !== 0 && a < 0.001) return n.toExponential(1);
-  for (const [factor, suffix] of [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
-    if (a >= factor * 0.9995) return trim((n / factor).toPrecision(digits)) + suffix;
+  const least = 1 - 0.5 * 10 ** -digits; // what is rounded to 1
+  if (a !== 0 && (a < 0.001 || a >= 1e21 * least)) return n.toExponential(1);
+  for (const [factor, suffix] of [[1e18, "E"], [1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] as const) {
+    if (a >= factor * least) return trim((n / factor).toPrecision(digits)) + suffix;
   }
   return trim(n.toPrecision(digits));
 }
@@ -110,9 +104,9 @@ export function bytes(n: number): string {
   if (!Number.isFinite(n)) return "–";
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
   let i = 0;
-  while (n >= 1024 && i < units.length - 1) {
+  while (n >= 1023.5 && i < units.length - 1) {
     n /= 1024;
     i++;
   }
-  return `${i === 0 ? n : trim(n.toPrecision(3))} ${units[i]}`;
+  return `${i === 0 || n >= 999.5 ? integer(n) : trim(n.toPrecision(3))} ${units[i]}`;
 }
