@@ -2,7 +2,7 @@ import { lazy } from "./components/lazy";
 import { Shell } from "./components/shell";
 import { NotFound } from "./components/empty";
 import { TargetsView } from "./targets/view";
-import { route, usePlace } from "./router";
+import { route, usePlace, type Route } from "./router";
 import { useSession, whoAmI } from "./session";
 import { SignIn } from "./signin";
 import { useEffect, useRef } from "preact/hooks";
@@ -12,6 +12,10 @@ const FleetView = lazy(() => import("./fleet/view").then((m) => m.FleetView));
 const OperationsView = lazy(() => import("./operations/view").then((m) => m.OperationsView));
 const PlaygroundView = lazy(() => import("./playground/view").then((m) => m.PlaygroundView));
 
+/** What a view shows, for the window's title. */
+const titles = { targets: "Targets", playground: "Playground", operations: "Operations", none: "Nothing here" };
+const titleOf = (at: Route): string => ("target" in at ? at.target : titles[at.view]);
+
 export function App() {
   const place = usePlace();
   const at = route(place.path);
@@ -19,6 +23,9 @@ export function App() {
   useEffect(() => {
     void whoAmI();
   }, [session.generation]);
+  useEffect(() => {
+    document.title = `${session.wanted ? "Sign in" : titleOf(at)} · Setpoint`;
+  }, [place.path, session.wanted]);
   // After navigating with the keyboard or a screen reader, focus starts at the top of
   // the view.
   const before = useRef(place.path);
@@ -39,8 +46,8 @@ export function App() {
   return (
     <Shell at={at} caller={session.caller} key={session.generation}>
       {at.view === "targets" && <TargetsView query={place.query} />}
-      {at.view === "target" && <TargetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
-      {at.view === "fleet" && <FleetView name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
+      {at.view === "target" && <TargetView key={place.path} name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
+      {at.view === "fleet" && <FleetView key={place.path} name={`clusters/${at.cluster}/namespaces/${at.namespace}/targets/${at.target}`} />}
       {at.view === "playground" && <PlaygroundView />}
       {at.view === "operations" && <OperationsView />}
       {at.view === "none" && <NotFound />}

@@ -20,7 +20,6 @@ export function SignIn() {
   const byToken = how === undefined || how.token === true;
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
-    document.title = "Sign in · Setpoint";
     input.current?.focus();
   }, []);
   const submit = async (e: Event) => {

@@ -167,6 +167,17 @@ func TestOverridesFromThePage(t *testing.T) {
 	p.press(kb.Enter)
 	p.wait("the question", `document.activeElement.matches(".o-asks .danger")`)
 	p.accessible()
+	// Decisions come while somebody chooses: the focus stays where it was put.
+	p.press(kb.Tab)
+	time.Sleep(2 * time.Second)
+	if on := eval[string](p, `document.activeElement.innerText`); on != "Keep it" {
+		t.Fatalf("the focus has gone from Keep it to %q", on)
+	}
+	p.press(kb.Enter)
+	p.wait("no question", `document.querySelector(".o-asks") === null`)
+	p.tabTo(".override button")
+	p.press(kb.Enter)
+	p.wait("the question again", `document.activeElement.matches(".o-asks .danger")`)
 	p.press(kb.Enter)
 	p.wait("it ended", theCard+`.querySelectorAll(".override").length === 0`)
 	p.waitText("None for this target")

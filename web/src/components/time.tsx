@@ -1,16 +1,17 @@
 // Instants: in the user's zone, with UTC on hover and for screen readers.
 
 import { useEffect, useState } from "preact/hooks";
+import { clockAhead } from "../api/client";
 import { localClock, localTime, relative, utc } from "../lib/format";
 
-/** The clock, in steps of that many milliseconds. */
+/** The service's clock, in steps of that many milliseconds: what it tells of is by that one, whatever the reader's is. */
 export function useNow(step = 5000): number {
   const [now, set] = useState(Date.now());
   useEffect(() => {
     const timer = setInterval(() => set(Date.now()), step);
     return () => clearInterval(timer);
   }, [step]);
-  return now;
+  return now + clockAhead();
 }
 
 /** ms of Unix time, as "3 min ago"; the instant itself on hover. */

@@ -1,9 +1,9 @@
 // A fleet: a workload in several clusters. Its count, its members with their shares, and why.
 
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo } from "preact/hooks";
+import { useMemo } from "preact/hooks";
 import type { FleetJson as Fleet, HorizontalPodAutoscalerStatusJson as Status } from "@setpoint-dev/client/json";
-import { get, serviceNow } from "../api/client";
+import { get } from "../api/client";
 import { LiveMark } from "../components/live";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
@@ -12,7 +12,7 @@ import { OverridesCard } from "../overrides/card";
 import { overriding } from "../lib/adjustments";
 import { boundsOver } from "../lib/bounds";
 import { drained, members, sentence, troubles, type Member } from "../lib/fleet";
-import { duration, integer, millis, seconds } from "../lib/format";
+import { count, duration, integer, millis, seconds } from "../lib/format";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
 import { plainText } from "../lib/text";
@@ -31,12 +31,8 @@ export function FleetView(props: { name: string }) {
   const { name } = props;
   const [{ value: fleet, read, decisions, link, error }, reload] = useLive(name, (signal) => get<Fleet>(`/v1/${name}/fleet`, signal).then((f) => (targets.knows(name, f), f)), noDecision);
   const place = usePlace();
-  useNow(5000);
-  const now = serviceNow();
+  const now = useNow(5000);
   const { cluster, namespace, target: short } = parseName(name);
-  useEffect(() => {
-    document.title = `${short} · Setpoint`;
-  }, [short]);
   const spanId = place.query.get("span") ?? usual;
   const compared = place.query.get("compare") === "day";
   const chosen = decisions.find((d) => d.recommendationId && d.recommendationId === place.query.get("decision"));
@@ -44,7 +40,7 @@ export function FleetView(props: { name: string }) {
     const s = now / 1000;
     const first = decisions.length ? millis(decisions[0]!.time) / 1000 : s;
     return { span: spanOf(spanId, s, first, 0).span, known: s - first };
-  }, [spanId, decisions, Math.floor(now / 5000)]);
+  }, [spanId, decisions, now]);
   const limits = useMemo(() => boundsOver(decisions, undefined), [decisions]);
   if (error && !fleet) {
     if (error.code === "NOT_FOUND") return <NoFleet name={name} />;
@@ -79,7 +75,7 @@ export function FleetView(props: { name: string }) {
             {wrong.map((l) => <LookChip key={l.label} look={l} />)}
             {wrong.length === 0 && known && <span class="chip ok"><i aria-hidden="true">✓</i>Nothing is the matter</span>}
           </div>
-          <p class="muted">{integer(all.length)} members scaled as one · last decided {known ? <Ago time={decided} now={now} /> : "never"}</p>
+          <p class="muted">{count(all.length, "member")} scaled as one · last decided {known ? <Ago time={decided} now={now} /> : "never"}</p>
         </div>
         <div class="big" aria-label="Replicas">
           <span class="count">{known ? integer(fleet.desiredReplicas ?? 0) : "?"}</span>

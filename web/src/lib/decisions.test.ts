@@ -1,7 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
-import { gapOf, gaps, plotted } from "../target/charts";
+import { gapOf, gaps, measuredOver, metricRange, plotted } from "../target/charts";
+import { tryPath } from "../target/try";
 import { adjustments, plain, stageName, turned } from "./adjustments";
 import { basisOf, changed, counts, merge, told, usually } from "./decisions";
 import { steps, sum } from "./explained";
@@ -96,6 +97,18 @@ test("a count that was never read is unknown, one that was is the last known", (
   assert.deepEqual(counts({ states, currentReplicas: 4, desiredReplicas: 4 }), { from: 4, to: 4, after: 4 });
   assert.equal(story({ states, currentReplicas: 4, desiredReplicas: 4 }).head, "left as it is (last known count: 4)");
   assert.deepEqual(counts({}), { from: 0, to: 0, after: 0 }, "0 that was read");
+});
+
+test("one chart has one metric, whatever was in its place by an earlier spec", () => {
+  const external = (value: string) => ({ type: "External", external: { metric: { name: "queue" }, current: { value } } });
+  const metrics = [{ type: "Resource", resource: { name: "cpu", current: { averageUtilization: 80 } } }, external("40"), { type: "" }, external("-6")];
+  const decisions = metrics.map((m, i): Decision => ({ time: at(i), currentReplicas: 2, currentMetrics: [m] }));
+  const now = t0 / 1000;
+  const { values, missing, of } = measuredOver(decisions, { from: now, now, to: now + 9 }, 0);
+  assert.deepEqual([values.map((v) => v[1]), missing, of?.name], [[null, 40, null, -6], 1, "queue"]);
+  const load = JSON.parse(Buffer.from(tryPath("web", {}, decisions, 0).split("=")[1]!, "base64url").toString()).load as number[][];
+  assert.deepEqual(load.map((r) => r[1]), [40, -6]);
+  assert.deepEqual([metricRange(-6, 40), metricRange(-6, -2), metricRange(3, 40), metricRange(0, 0), metricRange(null, null)].map((r) => r.map(Math.round)), [[-7, 46], [-7, 0], [0, 46], [0, 1], [0, 1]]);
 });
 
 test("a click finds the nearest decision; a change, where its marker is", () => {

@@ -1,13 +1,15 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { linkOf } from "../components/links";
+import { Bar } from "../operations/view";
 import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
 import { SparkLine } from "../targets/spark";
 import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
-import { brief, compact, duration, integer, quantity, relative, utc } from "./format";
+import { brief, bytes, compact, duration, integer, localClock, localTime, quantity, relative, utc } from "./format";
 import { reading } from "./metrics";
+import { copy } from "./copy";
 import { Spark } from "./spark";
 import { AtMax, Changed, ended, Failing, Flapping, Held, NotAsked, Overridden, Pending, stateBits, states, targetBits, Unknown, Unreadable, UpdateFailed, why } from "./state";
 
@@ -100,6 +102,15 @@ test("numbers and times are short", () => {
   assert.equal(duration(45_000), "45 s");
   assert.equal(duration(150_000), "2 min 30 s");
   assert.equal(duration(7_500_000), "2 h 5 min");
+  for (const [s, text] of [[599, "9 min 59 s"], [3599, "1 h"], [86_390, "1 d"], [129_600, "1 d 12 h"], [-5, "0 s"]] as const) assert.equal(duration(s * 1000), text);
+  for (const [n, text] of [[512, "512 B"], [1010 * 2 ** 20, "1\u2009010 MiB"], [1023.9 * 1024, "1 MiB"], [1.5 * 2 ** 30, "1.5 GiB"], [999.7 * 2 ** 10, "1\u2009000 KiB"]] as const) assert.equal(bytes(n), text);
+  for (const [n, text] of [[9.2e18, "9.2E"], [-1.26e15, "-1.26P"], [999.6e18, "1.0e+21"], [0.0000123, "1.2e-5"], [-0.25, "-0.25"]] as const) assert.equal(compact(n), text);
+  assert.equal(compact(999.6, 4), "999.6");
+  const midnight = new Date(2026, 0, 5).getTime();
+  assert.equal(localClock(midnight), "00:00:00");
+  assert.match(localTime(midnight), /\b00:00:00/);
+  assert.equal(relative(0, 3_599_000), "1 h ago");
+  assert.equal(relative(0, 86_399_000), "1 d ago");
   assert.equal(relative(1_000_000, 1_000_500), "just now");
   assert.equal(relative(1_000_000, 1_180_000), "3 min ago");
   assert.equal(relative(1_180_000, 1_000_000), "in 3 min");
@@ -171,6 +182,8 @@ test("a spreadsheet runs nothing that somebody wrote", () => {
   assert.ok(line!.startsWith("eu,shop,'-2+3,"), line);
   assert.ok(line!.includes(`,'@SUM(A1),`), line);
   assert.ok(line!.endsWith(`,"'=HYPERLINK(""https://evil.example"",""a,b"")"`), line);
+  const [, wide] = csv([row(named("web"), { whyLong: "＝1+1" })]).split("\r\n");
+  assert.ok(wide!.endsWith(",'＝1+1"), "some take these for formulas, too");
   const [, hidden] = csv([row(named("web"), { whyLong: "\t=1+1\u001b[31m\r\nred", metricName: "a\u202eb" })]).split("\r\n");
   assert.ok(hidden!.includes(",a\ufffdb,") && hidden!.endsWith(",\ufffd=1+1\ufffd[31m\ufffd\ufffdred"), hidden);
   assert.ok(line!.includes(",,,,"), "what is not known is left empty");
@@ -249,6 +262,19 @@ test("a spec's stages are lines, too", () => {
   }), [
     ["maxReplicas", "5"], ["schedule office", "at least 8, from 0 8 * * 1-5 for 43200s (Europe/Berlin)"], ["windowThroughFailures", "true"], ["guards", '{"ignoreSurge":true}'],
   ]);
+});
+
+test("a bar is high where little is left, and not where all is", () => {
+  const high = (value: number, left = false) => JSON.stringify(Bar({ value, most: 100, label: "", left })).includes("fill high");
+  assert.deepEqual([high(90), high(80), high(100, true), high(10, true)], [true, false, false, true]);
+});
+
+test("what was not copied is not said to be", async () => {
+  const with_ = async (clipboard: object | undefined) => {
+    Object.defineProperty(globalThis, "navigator", { value: { clipboard }, configurable: true });
+    return copy("x");
+  };
+  assert.deepEqual([await with_({ writeText: async () => {} }), await with_({ writeText: () => Promise.reject(new Error("not allowed")) }), await with_(undefined)], [true, false, false]);
 });
 
 test("counts where there is little room are whole or rounded, never cut", () => {

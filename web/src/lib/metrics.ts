@@ -53,5 +53,18 @@ function read(m: MetricStatus | MetricSpec, side: "current" | "target"): Reading
 /** A reading; type "" is a metric that could not be computed. */
 export const reading = (m: MetricStatus): Reading => read(m, "current");
 
+/** The newest reading in a place of the spec; undefined: there is none. */
+export function newestAt(decisions: readonly { currentMetrics?: MetricStatus[] }[], index: number): Reading | undefined {
+  for (let i = decisions.length - 1; i >= 0; i--) {
+    const m = decisions[i]!.currentMetrics?.[index];
+    const r = m && reading(m);
+    if (r && r.kind !== "none") return r;
+  }
+  return undefined;
+}
+
+/** Whether two readings are of one metric in one unit: with another spec there may be another metric in its place. */
+export const isSame = (a: Reading, b: Reading | undefined): boolean => a.type === b?.type && a.name === b.name && a.kind === b.kind;
+
 /** What a spec compares, in the same form: the reading is what it should be. */
 export const wanted = (m: MetricSpec): Reading => read(m, "target");

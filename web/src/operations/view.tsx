@@ -66,9 +66,6 @@ function useTrends(): { add: (name: string, value: number) => void; of: (name: s
 export function OperationsView() {
   const now = useNow(1000);
   const trends = useTrends();
-  useEffect(() => {
-    document.title = "Operations · Setpoint";
-  }, []);
   const instances = usePolled<ListInstancesResponseJson>("/v1/instances", (v) => {
     let calls = 0;
     let refused = 0;
@@ -137,13 +134,14 @@ const stateWords: Record<string, { text: string; kind: string; mark: string }> =
   STORE_AWAY: { text: "Store away", kind: "failing", mark: "✕" },
 };
 
-/** A part of a bound, as a bar. */
-function Bar(props: { value: number; most: number; limit?: number; label: string }) {
+/** A part of a bound, as a bar; left: what is not used of it yet. */
+export function Bar(props: { value: number; most: number; limit?: number; label: string; left?: boolean }) {
   const { value, most, limit } = props;
+  const used = props.left ? most - value : value;
   return (
     <span class="bar-cell">
       <span class="meter" role="meter" aria-valuenow={value} aria-valuemin={0} aria-valuemax={most} aria-label={props.label}>
-        <span class={value > 0.85 * (limit ?? most) ? "fill high" : "fill"} style={{ width: `${most > 0 ? Math.min(100, (value / most) * 100) : 0}%` }} />
+        <span class={used > 0.85 * (limit ?? most) ? "fill high" : "fill"} style={{ width: `${most > 0 ? Math.min(100, (value / most) * 100) : 0}%` }} />
       </span>
       <span class="numbers">{integer(value)}<span class="faint"> of {integer(limit ?? most)}</span></span>
     </span>
@@ -210,7 +208,7 @@ function StoreCard(props: { read: Read<StoreState>; now: number; trend: readonly
           <div><dt>Kind</dt><dd>{s.kind === "redis" ? "Redis" : s.kind === "memory" ? "memory of this process" : s.kind}</dd></div>
           <div><dt>Targets</dt><dd>{s.targets === undefined || s.targets === null ? "unknown" : integer(Number(s.targets))}</dd></div>
           <div><dt>Their histories</dt><dd>{s.targetBytes === undefined || s.targetBytes === null ? "unknown" : bytes(Number(s.targetBytes))}</dd></div>
-          <div><dt>Answers within</dt><dd class="with-trend"><Trend values={props.trend} tone="c3" />{milliseconds((seconds(s.latency) ?? 0) * 1000)}</dd></div>
+          <div><dt>Answers within</dt><dd class="with-trend"><Trend values={props.trend} tone="c3" />{s.reachable ? milliseconds((seconds(s.latency) ?? 0) * 1000) : "–"}</dd></div>
           <div><dt>Counted</dt><dd><Ago time={millis(s.countedTime)} now={props.now} /></dd></div>
         </dl>
       )}
@@ -280,7 +278,7 @@ function Callers(props: { read: Read<ListCallersResponseJson> }) {
                   <td>{has(c.maxInFlight) ? <Bar value={c.inFlight ?? 0} most={c.maxInFlight!} label="in flight" /> : <>{integer(c.inFlight ?? 0)} <span class="faint">no own limit</span></>}</td>
                   <td>{has(c.maxStreams) ? <Bar value={c.streams ?? 0} most={c.maxStreams!} label="streams" /> : integer(c.streams ?? 0)}</td>
                   <td class="n">{has(c.maxRate) ? compact(number(c.maxRate)) : <span class="faint">any number</span>}</td>
-                  <td>{has(c.burst) ? <Bar value={Math.floor(number(c.burstLeft))} most={c.burst!} label="left of the burst" /> : <span class="faint">–</span>}</td>
+                  <td>{has(c.burst) ? <Bar value={Math.floor(number(c.burstLeft))} most={c.burst!} label="left of the burst" left /> : <span class="faint">–</span>}</td>
                 </tr>
               ))}
             </tbody>

@@ -1,6 +1,6 @@
 // Who holds what, until when, and why.
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, type OverrideJson as Override, type SetpointError } from "@setpoint-dev/client/json";
 import { serviceNow } from "../api/client";
 import { At } from "../components/time";
@@ -34,6 +34,8 @@ function One(props: List & { override: Override; planned: boolean; now: number }
   const [asks, setAsks] = useState(false);
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<SetpointError | undefined>();
+  const sure = useRef<HTMLButtonElement>(null);
+  useEffect(() => sure.current?.focus(), [asks]); // once: not from whoever has gone to another button
   const name = o.name ?? "";
   const place = placeOf(name);
   const stop = async () => {
@@ -72,7 +74,7 @@ function One(props: List & { override: Override; planned: boolean; now: number }
       {asks && (
         <div class="o-asks" role="group" aria-label="End this override?">
           <p>{planned ? "It will never begin." : `It ends at once: the next decision ${target ? "" : "of each target "}is made without it. Windows and policies have gone on below it.`}</p>
-          <button class="button danger" disabled={busy} ref={(b) => { if (b && !busy && !error) b.focus(); }} onClick={() => void stop()}>{planned ? "Delete it" : "End it"}</button>
+          <button class="button danger" disabled={busy} ref={sure} onClick={() => void stop()}>{planned ? "Delete it" : "End it"}</button>
           <button class="button" disabled={busy} onClick={() => setAsks(false)}>Keep it</button>
           {error && <Refused error={error} what="It was not ended." />}
         </div>

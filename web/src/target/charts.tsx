@@ -8,7 +8,7 @@ import { forecast } from "../lib/adjustments";
 import { type Bounds, within } from "../lib/bounds";
 import { changed, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
-import { reading, wanted } from "../lib/metrics";
+import { isSame, newestAt, reading, wanted, type Reading } from "../lib/metrics";
 import { between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
 import { plainText, shown } from "../lib/text";
 import { color } from "../theme";
@@ -103,7 +103,7 @@ export function plotted(p: Omit<ReplicaChart, "choose" | "select" | "chosen" | "
 
 export function ReplicaChart(props: ReplicaChart) {
   const { span, decisions } = props;
-  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.until, props.limits, props.compared]);
+  const made = useMemo(() => plotted(props), [decisions, props.recommendations, props.outlook, props.ahead, span, props.until, props.limits, props.compared, props.chosen]);
   const live = useRef({ ...props, ...made });
   live.current = { ...props, ...made };
   const options = (): Omit<uPlot.Options, "width" | "height"> => ({
@@ -399,6 +399,27 @@ function drawMarks(u: uPlot, p: Drawn): void {
   g.restore();
 }
 
+/** The readings in a place of the spec, how many could not be read, and what the newest is of: one of another metric, by an earlier spec, has no number here. */
+export function measuredOver(decisions: readonly Decision[], span: Span, index: number): { values: Point[]; missing: number; of: Reading | undefined } {
+  const of = newestAt(decisions, index);
+  const values: Point[] = [];
+  let missing = 0;
+  for (const d of decisions) {
+    const m = inSpan(d, span) ? d.currentMetrics?.[index] : undefined;
+    if (!m) continue;
+    const r = reading(m);
+    if (r.kind === "none") missing++;
+    values.push([seconds(d), isSame(r, of) && Number.isFinite(r.number) ? r.number : null]);
+  }
+  return { values, missing, of };
+}
+
+/** From where to where the axis of readings goes; they may be below 0. */
+export const metricRange = (least: number | null, most: number | null): [number, number] => {
+  const [from, to] = [Math.min(0, least ?? 0) * 1.15, Math.max(0, most ?? 0) * 1.15];
+  return from === to ? [0, 1] : [from, to];
+};
+
 interface MetricChart {
   index: number;
   span: Span;
@@ -419,23 +440,9 @@ export function MetricChart(props: MetricChart) {
   const want = inUse ? wanted(inUse) : undefined;
   const since = millis(spec?.sinceTime) / 1000 || 0;
   const { data, name, unit, missing } = useMemo(() => {
-    const values: Point[] = [];
-    let name = want?.name ?? "";
-    let unit = "";
-    let missing = 0;
-    for (const d of decisions) {
-      const m = inSpan(d, span) ? d.currentMetrics?.[index] : undefined;
-      if (!m) continue;
-      const r = reading(m);
-      if (r.kind === "none") missing++;
-      else {
-        name ||= r.name;
-        unit = r.kind === "utilization" ? "%" : "";
-      }
-      values.push([seconds(d), Number.isFinite(r.number) ? r.number : null]);
-    }
+    const { values, missing, of } = measuredOver(decisions, span, index);
     const target: Point[] = want && Number.isFinite(want.number) ? [[Math.max(span.from, since), want.number], [span.to, want.number]] : [];
-    return { data: columns([values, target]) as uPlot.AlignedData, name, unit, missing };
+    return { data: columns([values, target]) as uPlot.AlignedData, name: want?.name || of?.name, unit: of?.kind === "utilization" ? "%" : "", missing };
   }, [decisions, span, index, want?.number, want?.name, since]);
   // What the newest decision read, and what it asked for: never an older one's.
   const newest = decisions.at(-1);
@@ -449,7 +456,7 @@ export function MetricChart(props: MetricChart) {
     cursor: cursor(7),
     scales: {
       x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
-      y: { range: (_, __, most) => [0, (most || 1) * 1.15] },
+      y: { range: (_, least, most) => metricRange(least, most) },
     },
     axes: [
       timeAxis(),

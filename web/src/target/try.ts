@@ -3,7 +3,7 @@
 import type { DecisionJson as Decision, TargetJson as Target } from "@setpoint-dev/client/json";
 import { counts } from "../lib/decisions";
 import { millis } from "../lib/format";
-import { reading } from "../lib/metrics";
+import { isSame, newestAt, reading } from "../lib/metrics";
 import { playgroundPath } from "../playground/link";
 
 /** The playground with the spec in use, and the load that this target's decisions recorded. */
@@ -11,12 +11,13 @@ export function tryPath(title: string, target: Target, decisions: readonly Decis
   const load: [number, number][] = [];
   const was: [number, number][] = [];
   let replicas: number | undefined;
+  const of = newestAt(decisions, 0); // of the metric that is tried, not of one of an earlier spec
   for (const d of decisions.slice(-500)) {
     const known = counts(d);
     if (known) was.push([millis(d.time), known.after]);
     const m = d.currentMetrics?.[0];
     const r = m ? reading(m) : undefined;
-    if (!r || r.kind === "none" || !Number.isFinite(r.number)) continue;
+    if (!r || !isSame(r, of) || !Number.isFinite(r.number)) continue;
     // An average is per replica; the load is the total.
     const total = r.kind === "total" ? r.number : r.number * (d.currentReplicas ?? 0);
     load.push([millis(d.time), Math.round(total * 1000) / 1000]);

@@ -15,7 +15,7 @@ import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
 import { overriding } from "../lib/adjustments";
 import { basisOf, counts, lacking, usually } from "../lib/decisions";
-import { parseName } from "../lib/names";
+import { parseName, shadowSuffix } from "../lib/names";
 import { paceOf, targetBits } from "../lib/state";
 import { Engine } from "../playground/engine";
 import { recordedOf } from "../playground/recorded";
@@ -36,9 +36,6 @@ export function TargetView(props: { name: string }) {
   const place = usePlace();
   const now = useNow(5000);
   const { cluster, namespace, target: short } = parseName(name);
-  useEffect(() => {
-    document.title = `${short} · Setpoint`;
-  }, [short]);
   const { value: target, decisions, error } = state;
   const spanId = place.query.get("span") ?? usual;
   const compared = place.query.get("compare") === "day";
@@ -79,6 +76,7 @@ export function TargetView(props: { name: string }) {
   const bounds = boundsOf(target, decisions);
   const known = latest && counts(latest);
   const told = chosen ?? latest;
+  const shadow = name.endsWith(shadowSuffix);
   return (
     <div class="page target">
       {error && <Problem error={error} what="Not up to date." retry={reload} />}
@@ -125,13 +123,14 @@ export function TargetView(props: { name: string }) {
         <div class="main-column">
           <section class="card chart-card">
             <header>
-              <h2>Replicas</h2>
+              <h2>{shadow ? "Replicas of the workload" : "Replicas"}</h2>
               <Legend decisions={decisions} ahead={Boolean(outlook?.changes?.length)} scheduled={scheduled.length > 0} compared={comparison(compared, chart.span, chart.known)} />
               <Lack decision={latest} proposal={explains(latest)?.proposal?.replicas ?? latest?.basis?.proposal} />
               <Spans id={spanId} known={chart.known} compared={compared}>
                 {scheduled.length > 0 && <button aria-pressed={spanId === "ahead"} title="Up to the second instant at which schedules start or end" onClick={() => changeQuery({ span: "ahead" })}>Ahead</button>}
               </Spans>
             </header>
+            {shadow && <p class="faint small covers">A shadow changes nothing: this is the count that the workload had.</p>}
             {chart.length > chart.known + 60 && (
               <p class="faint small covers">
                 {duration(chart.known * 1000)} {Number.isFinite(chart.length) ? `of the last ${duration(chart.length * 1000)} ` : ""}are kept.
@@ -194,17 +193,16 @@ function boundsOf(target: Target, decisions: readonly Decision[]): { min?: numbe
 function useBounds(name: string, decisions: readonly Decision[]): Bounds[] {
   const [recorded, setRecorded] = useState<RecordedBounds>();
   const needed = useMemo(() => needsRecording(decisions), [decisions]);
-  useEffect(() => setRecorded(undefined), [name]);
   useEffect(() => {
     if (!needed) return;
     const engine = new Engine();
-    let gone = false;
-    void recordedOf(name, engine).then((r) => {
+    const left = new AbortController();
+    void recordedOf(name, engine, (path) => get(path, left.signal)).then((r) => {
       engine.stop();
-      if (!gone) setRecorded(r);
+      if (!left.signal.aborted) setRecorded(r);
     });
     return () => {
-      gone = true;
+      left.abort();
       engine.stop();
     };
   }, [name, needed]);

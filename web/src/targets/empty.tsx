@@ -1,5 +1,6 @@
 import { Copyable } from "../components/copy";
 import { base } from "../router";
+import { useSession } from "../session";
 
 const body = `{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
@@ -12,7 +13,8 @@ const body = `{
 
 /** What to do when nothing is there yet. */
 export function NoTargets() {
-  const curl = `curl -X POST '${location.origin}/v1/clusters/demo/namespaces/shop/targets/web:recommend' \\\n  --data-binary '${body}'`;
+  const token = useSession().config?.authentication ? `  -H "Authorization: Bearer $TOKEN" \\\n` : "";
+  const curl = `curl -X POST '${location.origin}/v1/clusters/demo/namespaces/shop/targets/web:recommend' \\\n${token}  --data-binary '${body}'`;
   return (
     <div class="empty">
       <h1>No targets yet</h1>

@@ -80,7 +80,7 @@ function cell(value: string | number | undefined): string {
   if (value === undefined) return "";
   if (typeof value === "number") return Number.isFinite(value) ? String(value) : "";
   const shown = plainText(value, 4096);
-  const text = /^[=+\-@]/.test(shown) ? `'${shown}` : shown;
+  const text = /^[=+\-@＝＋－＠]/.test(shown) ? `'${shown}` : shown;
   return /[",;]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text;
 }
 

@@ -43,9 +43,6 @@ export function TargetsView(props: { query: URLSearchParams }) {
     (part: Partial<ListQuery>, how: "push" | "replace" = "push") => navigate(base + formatQuery({ ...query, ...part }), how),
     [query],
   );
-  useEffect(() => {
-    document.title = "Targets · Setpoint";
-  }, []);
   const problem = snapshot.error ?? snapshot.unread;
   if (!snapshot.loading && snapshot.rows.length === 0 && !problem && !query.fleets) return <NoTargets />;
   return (
@@ -391,8 +388,7 @@ class RowView extends Component<RowProps> {
   }
 
   render() {
-    const { row, index, top, active } = this.props;
-    const here = this.props.now + (serviceNow() - Date.now());
+    const { row, index, top, active, now } = this.props;
     return (
       <div
         id={`row-${index}`}
@@ -412,7 +408,7 @@ class RowView extends Component<RowProps> {
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} short /><span class="where" title={(row.max ?? 0) > largest ? `${integer(row.min ?? 0)} to ${integer(row.max!)}` : undefined}>{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
-        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={here} until={row.bits & NotAsked ? row.updated : Infinity} bits={row.bits} /></div>
+        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} until={row.bits & NotAsked ? row.updated : Infinity} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
@@ -425,8 +421,8 @@ class RowView extends Component<RowProps> {
         </div>
         <div role="gridcell" class="c-why" title={row.whyLong}>{tells(row)}</div>
         <div role="gridcell" class="c-updated">
-          <Ago time={row.updated * 1000} now={here} />
-          {row.changed > 0 && <span class="where">changed <Ago time={row.changed * 1000} now={here} /></span>}
+          <Ago time={row.updated * 1000} now={now} />
+          {row.changed > 0 && <span class="where">changed <Ago time={row.changed * 1000} now={now} /></span>}
         </div>
       </div>
     );
@@ -521,7 +517,7 @@ function Printed(props: { rows: readonly Row[]; now: number }) {
             {cell(lack(r) === undefined ? "?" : integer(lack(r)!))}
             {cell(r.metric ? `${r.metricName} ${reads(r)}` : "no reading")}
             {cell(tells(r))}
-            {cell(<Ago time={r.updated * 1000} now={serviceNow()} />)}
+            {cell(<Ago time={r.updated * 1000} now={now} />)}
           </tr>
         ))}
       </tbody>
