@@ -125,8 +125,12 @@ func TestPlaygroundFiles(t *testing.T) {
 	other.upload(file, "x.json", `{"version": 2}`)
 	other.waitText("it is of version 2, this page reads version 1")
 	other.upload(file, "x.json", "no JSON")
-	other.waitText("The file can't be read")
+	other.waitText("The file can't be read: it has no playground. Open reads what Save has written")
+	other.upload(file, "x.json", strings.Replace(state, `"specs": [`, `"specs": ["a", "b",`, 1))
+	other.waitText("it has 3 specs, at most 2")
+	other.activate(`#pg-tab-1`)
 	other.upload(file, "playground.json", state)
+	other.wait("its only spec", `document.querySelectorAll("[role=tab]").length === 1 && document.querySelector("[role=tab]").getAttribute("aria-selected") === "true"`)
 	other.wait("what was saved", `/to 7,/.test(document.querySelector(".pg-figures").textContent)`)
 
 	// A notice is of the state that it speaks of.
@@ -134,6 +138,9 @@ func TestPlaygroundFiles(t *testing.T) {
 	other.waitText("The file can't be read")
 	other.activate(`[aria-label="Remove part 2"]`)
 	other.wait("no notice of what was before", `document.querySelector(".pg-notice") === null`)
+	eval[int](other, `(Object.defineProperty(navigator, "clipboard", {value: undefined}), 0)`) // as without TLS
+	other.activate(`.pg-actions .primary`)
+	other.waitText("The link is in the address bar: ")
 	eval[int](other, `(location.hash = "#try=%%%", 0)`)
 	other.waitText("The link can't be read: it is of another version, or damaged.")
 	other.choose("Shape of part 1", "file")

@@ -118,6 +118,8 @@ func TestPlaygroundOfTheService(t *testing.T) {
 	// Mistakes are shown beside their line, in the API's words; the last run stays.
 	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 0}\n")
 	p.wait("the API's rule", `/spec.maxReplicas.*Required value/.test(document.querySelector(".pg-problems")?.textContent ?? "")`)
+	p.wait("that the results are older", `document.querySelector(".pg-former .pg-notice") !== null`)
+	p.accessible()
 	p.wait("a mark in the editor", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-lint-marker-error") !== null`)
 	p.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 5}\n")
 	p.wait("a run with at most 5", `/to 5,/.test(document.querySelector(".pg-figures").textContent)`)

@@ -11,13 +11,18 @@ const nice = (v: number): number => {
   const power = 10 ** Math.floor(Math.log10(v));
   return [1, 2, 5, 10].map((n) => n * power).find((n) => n >= v)!;
 };
-const time = (h: number): string => `${String(Math.floor(h)).padStart(2, "0")}:${String(Math.round((h % 1) * 60) % 60).padStart(2, "0")}`;
+/** "05:30", of hours. */
+export function time(hours: number): string {
+  const m = Math.round(hours * 60);
+  return [Math.floor(m / 60), m % 60].map((n) => String(n).padStart(2, "0")).join(":");
+}
 
 export function Curve(props: { points: Point[]; hours: number; onChange: (points: Point[]) => void }) {
   const svg = useRef<SVGSVGElement>(null);
   const [held, hold] = useState<number | undefined>(undefined);
-  const [scale, setScale] = useState(() => nice(Math.max(100, ...props.points.map((p) => p[1])) * 1.05));
+  const [highest, setScale] = useState(() => nice(Math.max(100, ...props.points.map((p) => p[1])) * 1.05));
   const { points, hours } = props;
+  const scale = Math.max(highest, ...points.map((p) => p[1])); // another state may bring higher ones
   const x = (h: number) => (h / hours) * width;
   const y = (v: number) => height - (Math.min(v, scale) / scale) * height;
   const round = (v: number) => Number(v.toPrecision(3));
@@ -72,7 +77,7 @@ export function Curve(props: { points: Point[]; hours: number; onChange: (points
         aria-label="Load drawn by hand. Each point: arrow keys move it, Enter adds one after it, Delete removes it."
         onDblClick={(e) => add(at(e))}
         onPointerMove={(e) => held !== undefined && put(held, at(e))}
-        onPointerUp={() => hold(undefined)}
+        onLostPointerCapture={() => hold(undefined)}
       >
         {[0.25, 0.5, 0.75].map((g) => (
           <line key={g} class="pg-grid" x1="0" x2={width} y1={height * g} y2={height * g} />

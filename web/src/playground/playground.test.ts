@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { time } from "./curve";
 import { difference, hunks } from "./diff";
 import { edited, presets, withFile, withSpec } from "./presets";
 import { envelope, nearest } from "./series";
@@ -51,6 +52,30 @@ test("a day of Prometheus, once a minute, is a link for chats, and what it shows
   const month = await shared(withLoad(recording(30 * 1440)), 40);
   assert.equal(month.fragment, undefined);
   assert.ok(month.size > 4000);
+});
+
+test("a series of any length is packed, or told to be too long", async () => {
+  const rows = (n: number) => Array.from({ length: n }, (_, i) => `${i},1`).join("\n");
+  assert.equal(pack(rows(200_000))?.t.length, 200_000);
+  assert.equal(pack(rows(200_001)), undefined);
+});
+
+test("what is typed as noise is the engine's to judge, unless it is none", () => {
+  const noise = (noise: string) => /^noise: .*$/m.exec(scenarioOf({ ...structuredClone(empty), noise }))?.[0];
+  assert.deepEqual(["0.1", "5%", "-1", "0", "0.0", ""].map(noise), ["noise: {variation: 0.1, every: 1m}", 'noise: {variation: "5%", every: 1m}', "noise: {variation: -1, every: 1m}", undefined, undefined, undefined]);
+});
+
+test("a state that can't be read is told by what is wrong with it", () => {
+  const s = structuredClone(empty);
+  for (const [from, problem] of [
+    [undefined, "it has no playground"], [{ apiVersion: "autoscaling/v2" }, "it has no playground"], [{ ...s, version: 2 }, "it is of version 2, this page reads version 1"],
+    [{ ...s, specs: ["a", "b", "c"] }, "it has 3 specs, at most 2"], [{ ...s, load: {} }, "its list of parts of the load is none"], [{ ...s, seed: 7 }, "its seed is no text"],
+    [{ ...s, noise: "0".repeat(101) }, "its noise has 101 characters, at most 100"],
+  ] as const) assert.throws(() => checked(from), { message: problem });
+});
+
+test("a time of a drawn load is the nearest minute", () => {
+  assert.deepEqual([5.5, 5.995, 23.9999, 0].map(time), ["05:30", "06:00", "24:00", "00:00"]);
 });
 
 test("a link of before this form still opens", async () => {

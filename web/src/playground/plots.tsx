@@ -4,7 +4,7 @@ import { useEffect, useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { axis, Chart, timeAxis } from "../components/chart";
 import { knownZone, timeOfDay } from "../lib/clock";
-import { compact } from "../lib/format";
+import { compact, count } from "../lib/format";
 import { color } from "../theme";
 import { type Run, titleOf } from "./engine";
 import { envelope, nearest } from "./series";
@@ -152,7 +152,7 @@ export function ReplicasPlot(props: { run: Run; shown: ReadonlySet<Layer>; chose
   useEffect(() => plot.current?.redraw(false), [chosen]);
   return (
     <Chart
-      label={`Replicas over time of ${run.runs.map((r, i) => `${titleOf(run, i)}, ${r.actions.length} changes`).join("; ")}. The lists of changes below have them in words.`}
+      label={`Replicas over time of ${run.runs.map((r, i) => `${titleOf(run, i)}, ${count(r.actions.length, "change")}`).join("; ")}. The lists of changes below have them in words.`}
       height={340}
       shape={`replicas ${run.zone} ${all.map((s) => s.series.label).join()}`}
       data={data}

@@ -23,9 +23,10 @@ const written = (n: number, d: number): string => (d > 0 ? (n / power(d)).toFixe
 /** Lines of seconds and value, packed; undefined if it is anything else, or loses anything. With digits the values are rounded to so many of the largest one's. */
 export function pack(content: string, digits?: number): Packed | undefined {
   const rows = content.trim().split("\n").map((l) => /^(\d{1,11}(?:\.\d{1,3})?),(\d+(?:\.(\d+))?)$/.exec(l.trim()));
-  const most = Math.max(...rows.slice(0, 200_000).map((r) => Number(r?.[2] ?? 0)));
-  const d = digits === undefined ? Math.max(...rows.slice(0, 200_000).map((r) => r?.[3]?.length ?? 0)) : digits - 1 - Math.floor(Math.log10(most || 1));
-  if (Math.abs(d) > 12 || rows.length > 200_000) return undefined;
+  if (rows.length > 200_000) return undefined;
+  const most = (of: (r: RegExpExecArray | null) => number) => rows.reduce((n, r) => Math.max(n, of(r)), 0);
+  const d = digits === undefined ? most((r) => r?.[3]?.length ?? 0) : digits - 1 - Math.floor(Math.log10(most((r) => Number(r?.[2] ?? 0)) || 1));
+  if (Math.abs(d) > 12) return undefined;
   const out: Packed = { t: [], v: [], d };
   let at = 0, step = 0, value = 0;
   for (const r of rows) {

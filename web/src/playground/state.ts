@@ -165,7 +165,7 @@ export function scenarioOf(s: State): string {
   if (s.duration || !s.load.some((p) => p.kind === "file")) lines.unshift(`duration: ${scalar(s.duration || "24h")}`);
   if (s.zone) lines.unshift(`timezone: ${JSON.stringify(s.zone)}`);
   if (s.price) lines.unshift(`price: ${scalar(s.price)}`);
-  if (Number(s.noise) > 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
+  if (s.noise && Number(s.noise) !== 0) lines.push(`noise: {variation: ${scalar(s.noise)}, every: 1m}`);
   if (s.period) lines.push(`loop: {syncPeriod: ${scalar(s.period)}}`);
   lines.push("workload:");
   const metrics = listOf(w.metric || "cpu").filter(Boolean);
@@ -199,58 +199,60 @@ export function checked(from: unknown): State {
     throw new Error(what);
   };
   const isObject = (v: unknown): v is Record<string, unknown> => typeof v === "object" && v !== null && !Array.isArray(v);
-  const text = (v: unknown, most = 100): string => (v === undefined ? "" : typeof v === "string" && v.length <= most ? v : fail("a text is none, or too long"));
-  const list = (v: unknown, most: number): unknown[] => (Array.isArray(v) && v.length <= most ? v : fail("a list is none, or too long"));
-  const texts = (v: unknown, keys: string[]): Record<string, string> => {
-    if (!isObject(v)) return fail("values are missing");
+  const text = (v: unknown, what: string, most = 100): string =>
+    v === undefined ? "" : typeof v !== "string" ? fail(`its ${what} is no text`) : v.length > most ? fail(`its ${what} has ${v.length} characters, at most ${most}`) : v;
+  const list = (v: unknown, what: string, most: number): unknown[] =>
+    !Array.isArray(v) ? fail(`its list of ${what} is none`) : v.length > most ? fail(`it has ${v.length} ${what}, at most ${most}`) : v;
+  const texts = (v: unknown, what: string, keys: string[]): Record<string, string> => {
+    if (!isObject(v)) return fail(`its ${what} has no values`);
     const out: Record<string, string> = {};
-    for (const key of keys) if (v[key] !== undefined) out[key] = text(v[key]);
+    for (const key of keys) if (v[key] !== undefined) out[key] = text(v[key], `${what}'s ${key}`);
     return out;
   };
-  if (!isObject(from)) return fail("it has no playground");
+  if (!isObject(from) || from.version === undefined) return fail("it has no playground");
   if (from.version !== 1) return fail(`it is of version ${String(from.version).slice(0, 10)}, this page reads version 1`);
-  const specs = list(from.specs, 2).map((s) => text(s, limits.text));
+  const specs = list(from.specs, "specs", 2).map((s) => text(s, "spec", limits.text));
   if (specs.length === 0) fail("it has no spec");
   const state: State = {
     version: 1,
-    title: text(from.title),
-    lesson: text(from.lesson, 1000),
+    title: text(from.title, "title"),
+    lesson: text(from.lesson, "lesson", 1000),
     specs,
-    profile: text(from.profile),
-    duration: text(from.duration),
-    period: text(from.period),
-    noise: text(from.noise),
-    seed: text(from.seed),
-    zone: text(from.zone),
-    price: text(from.price),
-    workload: texts(from.workload, Object.keys(workloadFields)),
-    load: list(from.load, limits.parts).map((p) => {
+    profile: text(from.profile, "profile"),
+    duration: text(from.duration, "duration"),
+    period: text(from.period, "period"),
+    noise: text(from.noise, "noise"),
+    seed: text(from.seed, "seed"),
+    zone: text(from.zone, "zone"),
+    price: text(from.price, "price"),
+    workload: texts(from.workload, "workload", Object.keys(workloadFields)),
+    load: list(from.load, "parts of the load", limits.parts).map((p) => {
       if (!isObject(p) || typeof p.kind !== "string" || !Object.hasOwn(shapes, p.kind)) return fail("a part of the load is of an unknown kind");
       const kind = p.kind as Part["kind"];
-      const part: Part = { kind, values: texts(p.values, Object.keys(shapes[kind].values)) };
+      const part: Part = { kind, values: texts(p.values, "load", Object.keys(shapes[kind].values)) };
       if (kind === "drawn") {
-        part.points = list(p.points, limits.points).map((q) => {
-          const [h, y] = list(q, 2) as [unknown, unknown];
+        part.points = list(p.points, "points of the load", limits.points).map((q) => {
+          const [h, y] = list(q, "numbers of a point", 2) as [unknown, unknown];
           if (typeof h !== "number" || typeof y !== "number" || !(h >= 0 && h <= 8784) || !(y >= 0 && y <= 1e12)) return fail("a point of the load is none");
           return [h, y] as [number, number];
         });
       }
       if (kind === "file") {
-        part.name = text(p.name, 200);
-        part.content = text(p.content, limits.file);
+        part.name = text(p.name, "file's name", 200);
+        part.content = text(p.content, "file", limits.file);
       }
       return part;
     }),
-    events: list(from.events, 50).map((e) => {
+    events: list(from.events, "events", 50).map((e) => {
       if (!isObject(e) || typeof e.kind !== "string" || !Object.hasOwn(happenings, e.kind)) return fail("an event is of an unknown kind");
-      return { kind: e.kind as Happening["kind"], at: text(e.at), for: text(e.for), value: text(e.value) };
+      return { kind: e.kind as Happening["kind"], at: text(e.at, "event's at"), for: text(e.for, "event's for"), value: text(e.value, "event's value") };
     }),
   };
   if (from.recorded !== undefined) {
     if (!isObject(from.recorded)) return fail("the recorded count is none");
-    state.recorded = { name: text(from.recorded.name, 200), content: text(from.recorded.content, limits.file) };
+    state.recorded = { name: text(from.recorded.name, "recorded count's name", 200), content: text(from.recorded.content, "recorded count", limits.file) };
   }
-  if (from.text !== undefined) state.text = text(from.text, limits.text);
+  if (from.text !== undefined) state.text = text(from.text, "scenario", limits.text);
   return state;
 }
 

@@ -2,14 +2,18 @@
 // is Setpoint's own, in the browser: nothing typed here leaves it.
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { get } from "../api/client";
 import { Copyable } from "../components/copy";
+import { timeOfDay } from "../lib/clock";
 import { bytes, compact, count, integer } from "../lib/format";
+import { copy } from "../lib/copy";
 import { save as saveFile } from "../lib/save";
 import { Curve } from "./curve";
 import { difference, hunks } from "./diff";
 import { lazy } from "../components/lazy";
 import type { Mark } from "./editor";
 import { type Answer, Engine, EngineError, type Finding, type Problem, type Run, titleOf } from "./engine";
+import { inTurn } from "../lib/turns";
 import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } from "./plots";
 import { edited, presets, withFile, withSpec } from "./presets";
 import { recordedOf } from "./recorded";
@@ -65,27 +69,38 @@ export function PlaygroundView() {
   const engine = useRef<Engine | undefined>(undefined);
   engine.current ??= new Engine();
   const change = (part: Partial<State>) => setState((s) => edited(s, part));
+  /** Shows another state. */
+  const show = (s: State) => {
+    setState(s);
+    setTab(0);
+  };
 
   useEffect(() => () => engine.current?.stop(), []);
   useEffect(() => {
-    const load = () =>
-      stateOfFragment(location.hash, (target) => recordedOf(target, engine.current!)).then(
+    const left = new AbortController();
+    const begin = inTurn();
+    const load = () => {
+      const newest = begin();
+      return stateOfFragment(location.hash, (target) => recordedOf(target, engine.current!, (path) => get(path, left.signal))).then(
         (s) => {
+          if (!newest()) return; // of a link that was left
           setSaid(undefined);
-          if (s) {
-            setState(s);
-            setTab(0);
-          }
+          if (s) show(s);
           setRead(true);
         },
         (e: Error) => {
+          if (!newest()) return;
           setNotice(`The link can't be read: ${e.message}.`);
           setRead(true);
         },
       );
+    };
     void load();
     window.addEventListener("hashchange", load);
-    return () => window.removeEventListener("hashchange", load);
+    return () => {
+      left.abort();
+      window.removeEventListener("hashchange", load);
+    };
   }, []);
 
   const question = useMemo(
@@ -136,7 +151,7 @@ export function PlaygroundView() {
       if (!a.export) return setNotice(`It can't be exported: ${a.problems?.[0]?.text ?? "there is a problem"}.`);
       if (kind === "patch") {
         setCommand(a.export.trim());
-        await navigator.clipboard?.writeText(a.export).catch(() => undefined);
+        await copy(a.export);
       } else if (kind === "png") saveFile(exports.png[1], "image/png", await png(a.export));
       else saveFile(exports[kind][1], "text/plain", a.export);
     } catch (e) {
@@ -154,22 +169,22 @@ export function PlaygroundView() {
       if (link.fragment === undefined) {
         return setNotice(`The data are too large for a link: ${bytes(link.size)}, and chats cut links of more than 4 KiB. Save it as a file and send that: Open reads it.`);
       }
-      if (link.digits !== undefined) setState(link.state);
+      if (link.digits !== undefined) setState((s) => (s === state ? link.state : s)); // not in place of what was typed meanwhile
       history.replaceState(null, "", link.fragment);
-      await navigator.clipboard?.writeText(location.href).catch(() => undefined);
+      const copied = await copy(location.href);
       const rounded = link.digits === undefined ? "" : ` So that it is short, recorded values have ${link.digits} digits in it, and now on this page, too.`;
-      setNotice(`The link is in the address bar and on the clipboard: ${count(link.size, "character")}. It contains everything you typed; no server sees it.${rounded}`, link.digits === undefined ? state : link.state);
+      setNotice(`The link is in the address bar${copied ? " and on the clipboard" : ""}: ${count(link.size, "character")}. It contains everything you typed; no server sees it.${rounded}`, link.digits === undefined ? state : link.state);
     } catch (e) {
-      if (!(e as EngineError).superseded) setNotice((e as Error).message);
+      setNotice((e as EngineError).superseded ? "There is no link yet: something was changed while it was made. Share again." : (e as Error).message);
     }
   };
   const open = async (file: File | undefined) => {
     if (!file) return;
     try {
       if (file.size > 5_000_000) throw new Error("it is too large");
-      setState(checked(JSON.parse(await file.text())));
+      show(checked(json(await file.text())));
     } catch (e) {
-      setNotice(`The file can't be read: ${(e as Error).message}.`);
+      setNotice(`The file can't be read: ${(e as Error).message}. Open reads what Save has written; a spec belongs into its editor, and a load into Load a file.`);
     }
   };
 
@@ -194,10 +209,7 @@ export function PlaygroundView() {
             value={presets.findIndex((p) => p.title === state.title)}
             onChange={(e) => {
               const chosen = presets[Number(e.currentTarget.value)];
-              if (chosen) {
-                setState(structuredClone(chosen));
-                setTab(0);
-              }
+              if (chosen) show(structuredClone(chosen));
             }}
           >
             <option value="-1">Your own</option>
@@ -220,7 +232,7 @@ export function PlaygroundView() {
           </button>
           <label class="button">
             Open
-            <input class="visually-hidden" type="file" accept="application/json,.json" aria-label="Open a file" onChange={(e) => void open(e.currentTarget.files?.[0])} />
+            <input class="visually-hidden" type="file" accept="application/json,.json" aria-label="Open a file" onChange={(e) => { void open(e.currentTarget.files?.[0]); e.currentTarget.value = ""; }} />
           </label>
           <select aria-label="Export" value="" onChange={(e) => { const kind = e.currentTarget.value; e.currentTarget.value = ""; if (kind) void save(kind as Export); }}>
             <option value="">Export…</option>
@@ -283,7 +295,8 @@ export function PlaygroundView() {
           </section>
           <World state={state} change={change} file={(i, name, content) => setState((s) => withFile(s, i, name, content))} asText={() => setState((s) => ({ ...s, text: scenarioOf(s) }))} problems={outside} say={setNotice} />
         </div>
-        <div class={busy ? "pg-results pg-stale" : "pg-results"} aria-busy={busy}>
+        <div class={busy ? "pg-results pg-stale" : problems.length > 0 ? "pg-results pg-former" : "pg-results"} aria-busy={busy}>
+          {!busy && run && problems.length > 0 && <p class="pg-notice">These results are of what was there before the {problems.length === 1 ? "problem" : "problems"}.</p>}
           {run?.unfit && <Unfit of={run.unfit} state={state} choose={(usage) => change({ workload: withUnit(state, usage) })} />}
           {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : <div class="loading" role="status" aria-label="Loading the engine" />}
         </div>
@@ -294,6 +307,15 @@ export function PlaygroundView() {
       </div>
     </div>
   );
+}
+
+/** What a text of JSON says; undefined: it is none. */
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 /** A picture of the engine as PNG, twice as large as it says. */
@@ -410,7 +432,7 @@ function FileButton(props: { label: string; read: (name: string, content: string
         onChange={(e) => {
           const file = e.currentTarget.files?.[0];
           if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);
-          else if (file) void file.text().then((content) => props.read(file.name.slice(0, 200), content));
+          else if (file) void file.text().then((content) => props.read(file.name.slice(0, 200), content), () => props.say(`${file.name.slice(0, 200)} can't be read.`));
           e.currentTarget.value = "";
         }}
       />
@@ -576,10 +598,7 @@ function newPart(kind: Part["kind"], hours: number): Part {
 function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: number, step: number) => void; close: () => void }) {
   const { run, shown } = props;
   const [seen, setSeen] = useState<ReadonlySet<Layer>>(new Set<Layer>(["ready"]));
-  const format = useMemo(() => {
-    const f = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hour12: false, timeZone: run.zone, ...(run.seconds > 86400 ? { weekday: "short" } : {}) });
-    return (at: number) => f.format(new Date((run.start + at) * 1000));
-  }, [run]);
+  const format = (at: number) => timeOfDay(run.start + at, run.zone, run.seconds > 86400);
   const several = run.runs.length > 1;
   return (
     <>
