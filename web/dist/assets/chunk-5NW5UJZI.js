@@ -1,1 +1,0 @@
-import{e as o,k as t}from"./chunk-256LJKVK.js";function i(e){let[l,a]=o(!1);return t("div",{class:"copyable",children:[t("pre",{tabIndex:0,"aria-label":e.label,children:e.text}),t("button",{class:"button",onClick:()=>navigator.clipboard?.writeText(e.text).then(()=>{a(!0),setTimeout(()=>a(!1),1500)},()=>{}),children:l?"Copied":"Copy"})]})}export{i as a};

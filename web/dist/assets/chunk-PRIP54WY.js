@@ -1,3 +1,0 @@
-import{n as c,o as l,p as o,r as i}from"./chunk-44D7QV2A.js";import{e as a,f as m,k as n}from"./chunk-256LJKVK.js";function w(e=5e3){let[t,r]=a(Date.now());return m(()=>{let u=setInterval(()=>r(Date.now()),e);return()=>clearInterval(u)},[e]),t}function b(e){let{time:t,now:r}=e;return t>0?n("time",{dateTime:new Date(t).toISOString(),title:`${o(t)}
-${i(t)}`,children:c(t,Math.max(r,t))}):n("span",{class:"faint",children:"–"})}function p(e){let{time:t}=e;return t>0?n("time",{dateTime:new Date(t).toISOString(),title:`${o(t)}
-${i(t)}`,children:e.clock?l(t):o(t)}):n("span",{class:"faint",children:"–"})}export{w as a,b,p as c};

@@ -1,9 +1,0 @@
-import{a}from"./chunk-5NW5UJZI.js";import{a as t}from"./chunk-PFCBFSJJ.js";import{k as e}from"./chunk-256LJKVK.js";var o=`{
-    "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
-      "type": "External", "external": {
-        "metric": {"name": "requests_per_second"},
-        "target": {"type": "AverageValue", "averageValue": "100"}}}]},
-    "scale": {"specReplicas": 3, "statusReplicas": 3},
-    "externalMetrics": [{"metric": {"name": "requests_per_second"}, "value": "450"}]
-  }`;function i(){let s=`curl -X POST '${location.origin}/v1/clusters/demo/namespaces/shop/targets/web:recommend' \\
-  --data-binary '${o}'`;return e("div",{class:"empty",children:[e("h1",{children:"No targets yet"}),e("p",{children:"A target is a workload that something asks about: how many replicas should it have now, and why? It appears here with the first question, and stays up to date by itself."}),e("h2",{children:"Ask about one"}),e("p",{children:"3 replicas serve 450 requests a second, and each is meant to serve 100. The answer is 5, and this page shows why."}),e(a,{text:s,label:"A request to copy"}),e("h2",{children:"Or have a platform ask"}),e("ul",{class:"plain",children:[e("li",{children:[e("code",{children:"setpoint agent kubernetes"})," runs the HorizontalPodAutoscalers of a cluster, or shadows them."]}),e("li",{children:[e("code",{children:"setpoint agent swarm"})," and ",e("code",{children:"setpoint agent nomad"})," do the same there."]}),e("li",{children:["The ",e("a",{href:"/docs",target:"_blank",rel:"noreferrer",children:"API"})," takes questions from anything that can send JSON."]})]}),e("p",{children:["A fleet whose members have not asked yet is among the ",e("a",{href:`${t}?fleets=`,children:"fleets that are stored"}),"."]}),e("p",{class:"muted",children:"You see only what the service's policy file lets you read: if targets are missing, ask its maintainer."})]})}export{i as NoTargets};
