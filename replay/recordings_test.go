@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -78,6 +79,34 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 					scenarioCount, steps, compared, saturated, file.scenarios, file.steps, file.saturated)
 			}
 		})
+	}
+}
+
+// deleting is a backend that looks at how its targets are deleted.
+type deleting struct {
+	*Engine
+	deleted []error
+}
+
+func (d *deleting) Delete(ctx context.Context, target string) error {
+	d.deleted = append(d.deleted, ctx.Err())
+	return d.Engine.Delete(ctx, target)
+}
+
+// A replay that is interrupted deletes its target, for which its own context no longer serves.
+func TestAnInterruptedReplayDeletesItsTarget(t *testing.T) {
+	t.Parallel()
+	for scenario, err := range scenarios(t, "curated") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		backend := &deleting{Engine: NewEngine()}
+		ctx, cancel := context.WithCancel(t.Context())
+		err := NewRunner(backend, Options{}).Run(ctx, scenario, func(*Step) error { cancel(); return ctx.Err() })
+		if !errors.Is(err, context.Canceled) || len(backend.deleted) != 1 || backend.deleted[0] != nil {
+			t.Errorf("it ends with %v; deletions: %v", err, backend.deleted)
+		}
+		return
 	}
 }
 

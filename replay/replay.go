@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -88,6 +89,9 @@ func NewRunner(backend Backend, options Options) *Runner {
 	return &Runner{backend: backend, options: options}
 }
 
+// deletePatience bounds the deletion of the target of a replay that was interrupted.
+const deletePatience = 5 * time.Second
+
 // Run replays a scenario on its own target, which it deletes in the end, and passes each step
 // to visit. The first error stops it: a step that can't be converted, a backend's refusal, or
 // visit's own. [EndsAll] reports whether it would stop other scenarios, too.
@@ -102,6 +106,11 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 	defer func() {
 		if target == "" {
 			return
+		}
+		if ctx.Err() != nil { // it was interrupted, and leaves nothing all the same
+			within, cancel := context.WithTimeout(context.WithoutCancel(ctx), deletePatience)
+			defer cancel()
+			ctx = within
 		}
 		if deleteErr := r.backend.Delete(ctx, target); err == nil {
 			err = deleteErr
