@@ -89,7 +89,14 @@ func export(target string, chunks [][]byte, from, to time.Time, large int) *Expo
 	if n := len(steps); n > 0 {
 		x.newest = steps[n-1].At
 	}
-	for _, s := range within(steps, from, to) {
+	wanted := within(steps, from, to)
+	if len(wanted) > 0 && !from.IsZero() && wanted[0].Before != 0 && instant(wanted[0].Before).After(from) {
+		x.last = 1 // what was decided from then on and before the first step is missing
+		if from.After(instant(1)) {
+			x.last = from.UnixNano()
+		}
+	}
+	for _, s := range wanted {
 		x.add(&s)
 	}
 	x.end()
@@ -222,10 +229,7 @@ func (x *exporter) missed(s *truth.Step) string {
 // gap notes one before the step, and ends the scenario.
 func (x *exporter) gap(s *truth.Step, why string) {
 	x.end()
-	from := s.Before
-	if x.last != 0 {
-		from = x.last
-	}
+	from := cmp.Or(x.last, s.Before, s.At) // a target that is new has nothing before
 	if n := len(x.out.Gaps); n > 0 && x.out.Gaps[n-1].Why == why && x.last == 0 {
 		x.out.Gaps[n-1].To = instant(s.At)
 		return

@@ -365,6 +365,19 @@ func TestALostChunkIsAGap(t *testing.T) {
 	if out := Export(servertest.Web, append(chunks, []byte("x"), nil), time.Time{}, time.Time{}); out.Unreadable != 2 || out.Steps != 12 {
 		t.Errorf("%d unreadable, %d steps", out.Unreadable, out.Steps)
 	}
+	// The first instance's chunk is missing at the beginning of the time that is wanted, and of no other.
+	begin := servertest.T0.Add(20 * time.Second)
+	for _, from := range []time.Time{begin, time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC), servertest.T0.Add(4*15*time.Second + 1), {}} {
+		out := Export(servertest.Web, chunks[1:], from, time.Time{})
+		told := len(out.Gaps) == 1 && !out.Gaps[0].From.After(begin) && out.Gaps[0].To.Equal(servertest.T0.Add(5*15*time.Second))
+		if missing := !from.IsZero() && !from.After(begin); out.Steps != 8 || told != missing || !missing && len(out.Gaps) > 0 {
+			t.Errorf("from %v: %d steps, gaps %v", from, out.Steps, out.Gaps)
+		}
+		if told && !from.Before(begin) && !out.Gaps[0].From.Equal(begin) {
+			t.Errorf("the gap begins at %v", out.Gaps[0].From)
+		}
+		replayed(t, out)
+	}
 	window := Export(servertest.Web, chunks, servertest.T0.Add(100*time.Second), servertest.T0.Add(121*time.Second))
 	if n := window.Steps; n != 4 { // the instance that served at the begin, from its first one on
 		t.Errorf("a window of %d steps", n)
@@ -397,8 +410,8 @@ func TestWindowsOfAnExport(t *testing.T) {
 		{"all of time", year(2), year(9999), steps},
 		{"the wrong way round", servertest.T0.Add(45 * time.Second), servertest.T0.Add(15 * time.Second), 0},
 	} {
-		if out := Export(servertest.Web, chunks, c.from, c.to); out.Steps != c.want {
-			t.Errorf("%s: %d steps, want %d", c.name, out.Steps, c.want)
+		if out := Export(servertest.Web, chunks, c.from, c.to); out.Steps != c.want || len(out.Gaps) > 0 { // the target was new
+			t.Errorf("%s: %d steps, want %d; gaps %v", c.name, out.Steps, c.want, out.Gaps)
 		}
 	}
 }
