@@ -1,15 +1,18 @@
 package replay
 
 import (
+	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -136,6 +139,19 @@ func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 		t.Errorf("%d steps, %d of them otherwise than recorded", steps, different)
 	}
 	t.Logf("%d steps, %d of them otherwise than recorded", steps, different)
+}
+
+// A recording may say more than there can be: its numbers of pods are 32 bits each, and their sum is not.
+func TestSumsOfMorePodsThanThereCanBe(t *testing.T) {
+	t.Parallel()
+	at := time.Unix(1e9, 0)
+	in := &recommender.Input{Spec: recommender.Spec{Metrics: recommender.DefaultMetrics()}, Sums: &recommender.Sums{Pods: 1, Ready: 1, Metrics: []recommender.MetricSums{{
+		Sampled: true, Ready: recommender.GroupSums{Pods: math.MaxInt32, Usage: math.MaxInt32}, Missing: recommender.GroupSums{Pods: math.MaxInt32}, Unready: recommender.GroupSums{Pods: 2},
+	}}}}
+	list(at, at, time.Minute, in)
+	if len(in.PodMetrics) != 1 || in.PodMetrics[0].Containers[0].Usage[0].Milli != 1 {
+		t.Errorf("the pods have %+v", in.PodMetrics)
+	}
 }
 
 // A real Swarm was asked each 5 s, and its new tasks had samples after 10 s. With all pods modelled, the recording's own

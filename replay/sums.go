@@ -229,8 +229,8 @@ func list(at, rose time.Time, window time.Duration, in *recommender.Input) {
 		if counted == 0 || !of.Sampled {
 			continue
 		}
-		requested := of.Ready.Pods + of.Missing.Pods + of.Unready.Pods
-		request := (of.Ready.Requests + of.Missing.Requests + of.Unready.Requests) / int64(requested)
+		requested := int64(of.Ready.Pods) + int64(of.Missing.Pods) + int64(of.Unready.Pods)
+		request := (of.Ready.Requests + of.Missing.Requests + of.Unready.Requests) / requested
 		container, perPod := m.Container, of.Ready.Usage/int64(counted)
 		if m.Type == recommender.ResourceMetric { // what is left of the containers that have metrics of their own
 			container = "others"
