@@ -45,6 +45,8 @@ type Reader struct {
 	empty int
 	// unreadable is how many lines held no scenario.
 	unreadable int
+	// begun reports whether there was a line that is not empty.
+	begun bool
 	// err is the final error: io.EOF or an error of the input.
 	err error
 }
@@ -73,8 +75,8 @@ func (r *Reader) All() iter.Seq2[*Scenario, error] {
 
 // Next returns the next scenario, io.EOF after the last. It skips empty lines. Other errors
 // name file and line, and the problem by field or byte. After an error in one line the next
-// call returns the next; after an error of the input, such as a truncated compressed file, all
-// further calls return it again.
+// call returns the next; after an error of the input, such as a truncated compressed file or a
+// first line that is no object, all further calls return it again.
 func (r *Reader) Next() (*Scenario, error) {
 	for r.err == nil {
 		line, err := r.readLine()
@@ -84,8 +86,14 @@ func (r *Reader) Next() (*Scenario, error) {
 		if len(line) == 0 {
 			continue
 		}
+		first := !r.begun
+		r.begun = true
 		var scenario *Scenario
 		if err = document.ErrUTF8; utf8.Valid(line) {
+			if first && line[0] != '{' { // CSV, or any other text: nothing of it is to be told line by line
+				r.err = fmt.Errorf(`%s:%d: this is no recording, of which each line is a scenario in JSON, {"name": …}`, r.name, r.line)
+				return nil, r.err
+			}
 			scenario, err = parseLine(line)
 		}
 		if err != nil {

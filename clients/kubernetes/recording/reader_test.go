@@ -71,7 +71,8 @@ func TestReaderNamesWhatIsWrong(t *testing.T) {
 		{"cut off, and more lines", line[:100] + "\n" + line, "r.jsonl:1: unexpected end of line:"},
 		{"malformed", "\n" + replaced(`"hpa":`, `"hpa"`), `r.jsonl:2: byte 34: invalid character '{' after object key`},
 		{"Latin-1 in a later line", line + "\n" + replaced(`"one"`, "\"gr\xfcn\""), "r.jsonl:2: is not UTF-8: save the file"},
-		{"no object", "[]", "r.jsonl:1: json: cannot unmarshal array"},
+		{"no object", "[]", "r.jsonl:1: this is no recording"},
+		{"no object later", line + "\n[]", "r.jsonl:2: json: cannot unmarshal array"},
 		{"two scenarios in a line", line + line, "r.jsonl:1: byte"},
 		{"an unknown field", replaced(`"steps":[{`, `"steps":[{"scaleUpdateErr":"x",`), `r.jsonl:1: unknown field "steps[0].scaleUpdateErr"`},
 		{"an unknown field of the spec", replaced(`"maxReplicas"`, `"maxReplica"`), `r.jsonl:1: unknown field "hpa.spec.maxReplica"`},
@@ -205,6 +206,15 @@ func TestEmptyLinesAreBounded(t *testing.T) {
 // What goes on for ever and is no recording is not read for ever.
 func TestUnreadableLinesAreBounded(t *testing.T) {
 	t.Parallel()
+	for name, text := range map[string]string{"CSV": "time,value\n0,1\n", "a manifest": "\nkind: List\n"} {
+		var told []string
+		for _, err := range recording.NewReader("f", strings.NewReader(strings.Repeat(text, 100))).All() {
+			told = append(told, err.Error())
+		}
+		if len(told) != 1 || !strings.Contains(told[0], `is no recording, of which each line is a scenario in JSON, {"name": `) {
+			t.Errorf("of %s it says %q", name, told)
+		}
+	}
 	told := 0
 	var last error
 	for _, err := range recording.NewReader("f", strings.NewReader(strings.Repeat("{}\n", 2*recording.MaxUnreadable))).All() {
