@@ -19,6 +19,7 @@ package files
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -145,10 +146,11 @@ func (s Set) Settled(ctx context.Context, settle time.Duration, known Sum) Conte
 }
 
 // Replace opens what is to replace a file: that stays as it is until end, without an error, puts the
-// other in its place, with the mode that it had, else the given one. What is no file, such as a pipe, is
+// other in its place, with the mode that it had, else the given one less the umask. What is no file, such as a pipe, is
 // written to.
 func Replace(name string, mode fs.FileMode) (file *os.File, end func(error) error, err error) {
-	if info, err := os.Stat(name); err == nil {
+	info, unknown := os.Stat(name)
+	if unknown == nil {
 		if mode = info.Mode().Perm(); !info.Mode().IsRegular() {
 			file, err = os.OpenFile(name, os.O_WRONLY, 0)
 			return file, func(failed error) error { return errors.Join(failed, file.Close()) }, err
@@ -157,11 +159,19 @@ func Replace(name string, mode fs.FileMode) (file *os.File, end func(error) erro
 			return nil, nil, err
 		}
 	}
-	if file, err = os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*.tmp"); err != nil {
+	other := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+".tmp")
+	if file, err = os.OpenFile(other, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
+		var unmade *fs.PathError
+		if errors.As(err, &unmade) { // nobody knows the other's name
+			err = &fs.PathError{Op: unmade.Op, Path: name, Err: unmade.Err}
+		}
 		return nil, nil, err
 	}
 	end = func(failed error) error {
-		if failed = errors.Join(failed, file.Chmod(mode), file.Sync(), file.Close()); failed == nil {
+		if unknown == nil {
+			failed = errors.Join(failed, file.Chmod(mode))
+		}
+		if failed = errors.Join(failed, file.Sync(), file.Close()); failed == nil {
 			failed = os.Rename(file.Name(), name)
 		}
 		if failed != nil {
