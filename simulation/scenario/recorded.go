@@ -51,6 +51,7 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 	lines := csv.NewReader(source)
 	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, rune(source.separator)
 	var s series
+	last := math.Inf(-1)
 	for n := 1; ; n++ {
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
@@ -67,11 +68,12 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 		if len(fields) != 2 {
 			return recorded{}, fmt.Errorf("line %d: has %d columns, must have two: time and value", line, len(fields))
 		}
-		seconds, err := instant(fields[0], zone)
+		seconds, err := instant(fields[0], zone, last)
 		value, badValue := sampleOf(strings.TrimSpace(fields[1]))
 		if n == 1 && err != nil && badValue != nil {
 			continue // the heading
 		}
+		last = seconds
 		if err == nil {
 			err = badValue
 		}
@@ -157,8 +159,9 @@ var dates = []string{"2006-01-02 15:04:05", "2006-01-02T15:04:05", "2006-01-02 1
 // year 5138.
 const milliseconds = 1e11
 
-// instant parses a time in seconds, since the epoch if it is an instant.
-func instant(text string, zone *time.Location) (float64, error) {
+// instant parses a time in seconds, since the epoch if it is an instant. Of a time of day that exists twice, because clocks
+// are set back, it is the first one after the time before.
+func instant(text string, zone *time.Location, before float64) (float64, error) {
 	text = strings.TrimSpace(text)
 	if seconds, err := strconv.ParseFloat(text, 64); err == nil {
 		if seconds > milliseconds {
@@ -170,13 +173,32 @@ func instant(text string, zone *time.Location) (float64, error) {
 	if zone == nil {
 		zone = time.UTC
 	}
+	local := err != nil
 	for i := 0; err != nil && i < len(dates); i++ {
 		t, err = time.ParseInLocation(dates[i], text, zone)
 	}
 	if err != nil {
 		return 0, errors.New("the time must be seconds, or an instant such as 2026-01-31T03:00:00Z or 2026-01-31 03:00:00")
 	}
-	return float64(t.Unix()) + float64(t.Nanosecond())/1e9, nil
+	if local {
+		t = firstAfter(t, before)
+	}
+	return secondsOf(t), nil
+}
+
+func secondsOf(t time.Time) float64 { return float64(t.Unix()) + float64(t.Nanosecond())/1e9 }
+
+// firstAfter is the first instant after another one with that time of day in its zone; if there is none, any.
+func firstAfter(t time.Time, after float64) time.Time {
+	const around = 24 * time.Hour // longer than any clock is set back
+	_, offset := t.Zone()
+	for _, near := range []time.Time{t.Add(-around), t.Add(around)} { // what it is before clocks are set is the earlier one
+		_, other := near.Zone()
+		if at := t.Add(time.Duration(offset-other) * time.Second); secondsOf(at) > after && at.Format(time.DateTime) == t.Format(time.DateTime) {
+			return at
+		}
+	}
+	return t
 }
 
 // series is one series under construction: seconds and values.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata"
 )
 
 // A pod's series counts while there are samples of it: from its first one to a step after
@@ -45,12 +46,41 @@ func TestSeriesTooFarApartAreRefused(t *testing.T) {
 func TestInstantsFarAway(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]float64{"2263-01-01T00:00:00Z": 9246182400, "2500-01-01T00:00:00Z": 16725225600, "2026-01-05T00:00:00.25Z": 1767571200.25} {
-		if got, err := instant(text, nil); err != nil || got != want {
+		if got, err := instant(text, nil, 0); err != nil || got != want {
 			t.Errorf("%s: %f and %v, want %f", text, got, err, want)
 		}
 	}
 	if _, err := readCSV(t.Context(), []byte("2500-01-01T00:00:00Z,1\n2500-01-01T00:01:00Z,1\n"), nil); err == nil || !strings.Contains(err.Error(), "invalid time") {
 		t.Errorf("a load of the year 2500: %v", err)
+	}
+}
+
+// The hour in which clocks are set back is there twice, the first of it before the second.
+func TestTimesOfDayThatExistTwice(t *testing.T) {
+	t.Parallel()
+	for zone, times := range map[string]string{
+		"Europe/Berlin":       "2026-10-25 01:30,2026-10-25 02:00,2026-10-25 02:30,2026-10-25 02:00,2026-10-25 02:30,2026-10-25 03:00,2026-10-25 12:30",
+		"America/New_York":    "2026-11-01 00:30,2026-11-01 01:00,2026-11-01 01:30,2026-11-01 01:00,2026-11-01 01:30,2026-11-01 02:00,2026-11-01 11:30",
+		"Australia/Sydney":    "2026-04-05 01:30,2026-04-05 02:00,2026-04-05 02:30,2026-04-05 02:00,2026-04-05 02:30,2026-04-05 03:00,2026-04-05 12:30",
+		"Australia/Lord_Howe": "2026-04-05 00:30,2026-04-05 01:00,2026-04-05 01:30,2026-04-05 01:30,2026-04-05 02:00,2026-04-05 02:30,2026-04-05 12:00",
+		"UTC":                 "2026-10-25 01:30,2026-10-25 02:00,2026-10-25 02:30,2026-10-25 03:00,2026-10-25 03:30,2026-10-25 04:00,2026-10-25 13:30",
+	} {
+		in, err := time.LoadLocation(zone)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := readCSV(t.Context(), []byte("time,value\n"+strings.ReplaceAll(times, ",", ",1\n")+",1\n"), in)
+		if err != nil {
+			t.Errorf("%s: %v", zone, err)
+			continue
+		}
+		if want := "[0s 30m0s 1h0m0s 1h30m0s 2h0m0s 2h30m0s 12h0m0s]"; fmt.Sprint(got.samples) != want {
+			t.Errorf("%s: at %v, want %s", zone, got.samples, want)
+		}
+	}
+	berlin, _ := time.LoadLocation("Europe/Berlin")
+	if _, err := readCSV(t.Context(), []byte("2026-10-25 02:30,1\n2026-10-25 01:30,1\n"), berlin); err == nil || !strings.Contains(err.Error(), "sort the samples by time") {
+		t.Errorf("a time before the other: %v", err)
 	}
 }
 
