@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -95,19 +96,29 @@ func (s *Targets) decisionsOf(ctx context.Context, name string) (*record.Record,
 // decision's id follows, because it may be logged by then.
 const afterRecord = "pending-"
 
-// logPage reads a page of the log. It skips invalid entries.
+// logPage reads a page of the log: fewer entries if they have more than maxListBytes, but at least one. It skips invalid
+// entries.
 func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
-	values, next, err := s.log.ReadLog(ctx, decision.ParseTarget(target), position, size)
-	if err != nil {
-		return nil, ofLog(ctx, target, err)
-	}
-	page := &setpointv1.ListDecisionsResponse{NextPageToken: next}
-	for _, value := range values {
-		if d := decisionlog.Read(value); d != nil {
-			page.Decisions = append(page.Decisions, d)
+	for {
+		values, next, err := s.log.ReadLog(ctx, decision.ParseTarget(target), position, size)
+		if err != nil {
+			return nil, ofLog(ctx, target, err)
 		}
+		page, room, fit := &setpointv1.ListDecisionsResponse{NextPageToken: next}, maxListBytes, 0
+		for _, value := range values {
+			d := decisionlog.Read(value)
+			if room -= proto.Size(d); room < 0 && fit > 0 {
+				break
+			}
+			if fit++; d != nil {
+				page.Decisions = append(page.Decisions, d)
+			}
+		}
+		if fit == len(values) {
+			return page, nil
+		}
+		size = fit // the log knows the position after a whole page only
 	}
-	return page, nil
 }
 
 // withRecord puts the decision in the record before the first page of the log, unless the log has

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 // pages follows the page tokens of a REST list from its first page and returns
@@ -224,6 +225,41 @@ func TestBadParentsAreRefused(t *testing.T) {
 		servertest.WantViolations(t, err, "name")
 		_, err = s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: target})
 		servertest.WantViolations(t, err, "name")
+	}
+}
+
+// So is a page of decisions: each is there once, the newest first, whatever its metrics quote.
+func TestPagesOfDecisionsAreBounded(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		engine := memory.New(memory.Options{LogLength: 1200})
+		su.Engine, su.Log, su.Options.LoggedRepeats = engine, engine, 1<<20
+	})
+	const decisions = 1000
+	var want []string
+	for range decisions {
+		r := servertest.Queue(servertest.Web, 3, 30)
+		r.ExternalMetrics, r.MetricErrors = nil, []*setpointv1.MetricError{{Metric: "external.metrics.k8s.io", Message: strings.Repeat("x", 3500)}}
+		want = append(want, s.Recommend(t, r).GetRecommendationId())
+		s.Clock.Advance(15 * time.Second)
+	}
+	slices.Reverse(want)
+	var got []string
+	pages := 0
+	for token := ""; ; pages++ {
+		page, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: servertest.Web, PageSize: 1000, PageToken: token}, grpc.MaxCallRecvMsgSize(4<<20))
+		if err != nil {
+			t.Fatalf("page %d: %v", pages, err)
+		}
+		for _, d := range page.GetDecisions() {
+			got = append(got, d.GetRecommendationId())
+		}
+		if token = page.GetNextPageToken(); token == "" {
+			break
+		}
+	}
+	if !slices.Equal(got, want) || pages == 0 || pages > 3 {
+		t.Errorf("%d decisions of %d on %d pages more than one", len(got), len(want), pages)
 	}
 }
 
