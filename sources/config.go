@@ -119,6 +119,9 @@ func sourcesOf(text string) (map[string]samples.Source, error) {
 		ofPrometheus.Prometheus, ofHTTP.HTTP = &samples.Server{URL: text}, &samples.Server{URL: text}
 		return map[string]samples.Source{prometheusKind: ofPrometheus, httpKind: ofHTTP}, nil
 	case "redis", "rediss":
+		if u.RawQuery != "" || u.Fragment != "" {
+			return nil, fmt.Errorf("the URL of %s must have no parameters: the number of a database is its path, redis://%[1]s/2", u.Host)
+		}
 		port := u.Port()
 		if port == "" {
 			port = "6379"

@@ -14,6 +14,8 @@ func TestSettingsThatAreRefused(t *testing.T) {
 		{name: "gopher", url: "gopher://redis:6379/x", want: "must begin with http://"},
 		{name: "a password", url: "http://a:secret@host", want: "the URL of host must hold no user or password"},
 		{name: "no database", url: "redis://host/x", want: "number of a database"},
+		{name: "a database as a parameter", url: "redis://host:6379?db=2", want: "the URL of host:6379 must have no parameters: the number of a database is its path, redis://host:6379/2"},
+		{name: "a password as a parameter", url: "rediss://host/2?password=secret", want: "the URL of host must have no parameters"},
 		{name: "no document", file: "{", want: "--sources-file: "},
 		{name: "another part", file: "metrics: {}", want: "metrics"},
 		{name: "nobody's source", file: "sources: {a: {http: {url: 'http://a'}}}", want: "sources.a.namespaces: is required"},
