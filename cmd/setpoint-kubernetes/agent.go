@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"k8s.io/klog/v2"
 	runtimelog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -59,6 +60,10 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	if err != nil {
 		return nil, err
 	}
+	notes := managerflags.WithoutEffect(parts.Flags, managerflags.Agent)
+	if !slices.Contains(s.sources(), agent.Autoscaler) {
+		notes = append(notes, config.WithoutEffect(parts.Flags, "source=autoscaler or both: HorizontalPodAutoscalers name no sources", "sources-file")...)
+	}
 	seen := &patient{settings: s, config: cluster, named: parts.Sources}
 	return &agentcmd.Platform{
 		Platform: a.Platform(), Kinds: agent.Kinds(), Ready: a.Ready, Problem: a.Standby,
@@ -73,6 +78,6 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 			}
 			return a.Acts(ctx)
 		},
-		Checks: seen.checks(), Notes: managerflags.WithoutEffect(parts.Flags, managerflags.Agent),
+		Checks: seen.checks(), Notes: notes,
 	}, nil
 }

@@ -27,6 +27,19 @@ contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
 `
 
+// HorizontalPodAutoscalers name no sources: an agent of these alone says that it has none.
+func TestSourcesWithoutEffectAreTold(t *testing.T) {
+	t.Parallel()
+	config := clitest.File(t, "kubeconfig", kubeconfig)
+	sources := clitest.File(t, "sources.yaml", "sources: {prom: {prometheus: {url: 'http://127.0.0.1:1'}}}")
+	for source, told := range map[string]bool{"--source=hpa": true, "--shadow": true, "--source=autoscaler": false, "--source=both": false} {
+		got := run(t, "", "agent", "--check", "--cluster=x", "--insecure", "--kubeconfig="+config, source, "--sources-file="+sources)
+		if got.Code != 0 || strings.Contains(got.Stderr, "--sources-file has no effect without --source=autoscaler or both") != told {
+			t.Errorf("%s: exit code %d: %s", source, got.Code, got.Stderr)
+		}
+	}
+}
+
 func TestAgentSettingsAreChecked(t *testing.T) {
 	t.Parallel()
 	config := clitest.File(t, "kubeconfig", kubeconfig)

@@ -144,6 +144,13 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 		engine.Close()
 		return nil, err
 	}
+	var notes []string
+	if s.nodesAddress == "" {
+		notes = config.WithoutEffect(parts.Flags, "nodes-address", "usage-max-age")
+	}
+	if s.usageSource == "" {
+		notes = append(notes, config.WithoutEffect(parts.Flags, "usage-source", "usage-window")...)
+	}
 	platform := swarm.New(engine, options)
 	return &agentcmd.Platform{
 		Platform: platform, Kinds: map[string]string{swarm.Kind: "service"},
@@ -152,7 +159,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 			return []agent.Acting{{Platform: "swarm " + id}}, err
 		},
 		Ready: platform.Ready, Problem: platform.Problem, Run: take, Close: engine.Close,
-		Checks: checks(engine, platform),
+		Checks: checks(engine, platform), Notes: notes,
 	}, nil
 }
 

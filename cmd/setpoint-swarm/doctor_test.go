@@ -9,11 +9,13 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
@@ -60,11 +62,13 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			s := &settings{dockerHost: engine(t, tt.services), nodesAddress: tt.nodes}
+			s, flags := &settings{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+			config.List{{Settings: s.list()}}.Bind(flags)
+			s.dockerHost, s.nodesAddress = engine(t, tt.services), tt.nodes
 			if tt.nodes != "" {
 				s.nodesSecret = clitest.File(t, "secret", secret)
 			}
-			opened, err := s.open(agentcmd.Parts{Settings: &agentcmd.Settings{}, Sources: &samples.Set{}, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
+			opened, err := s.open(agentcmd.Parts{Settings: &agentcmd.Settings{}, Flags: flags, Sources: &samples.Set{}, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -76,6 +76,30 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
+// What has no effect is told at the start: it may be meant for the other source of usage.
+func TestSettingsWithoutEffectAreTold(t *testing.T) {
+	t.Parallel()
+	good := clitest.File(t, "secret", secret)
+	sources := clitest.File(t, "sources.yaml", "sources: {prom: {prometheus: {url: 'http://127.0.0.1:1'}}}")
+	reports, scraped := []string{"--nodes-address=:1", "--nodes-secret-file=" + good}, []string{"--usage-source=prom", "--sources-file=" + sources}
+	const age, window = "--usage-max-age has no effect without --nodes-address\n", "--usage-window has no effect without --usage-source\n"
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{append(scraped, "--usage-max-age=1h"), age},
+		{append(reports, "--usage-max-age=1h"), ""},
+		{append(reports, "--usage-window=5m"), window},
+		{append(scraped, "--usage-window=5m"), ""},
+		{[]string{"--usage-max-age=1h", "--usage-window=5m"}, age + window},
+		{[]string{"--usage-max-age=45s", "--usage-window=1m"}, ""},
+	} {
+		if got := run(t, append([]string{"agent", "--check", "--cluster=demo", "--insecure"}, tt.args...)...); got.Code != 0 || got.Stderr != tt.want {
+			t.Errorf("%v: exit code %d, %q, want %q", tt.args, got.Code, got.Stderr, tt.want)
+		}
+	}
+}
+
 // An operator's shell may have the variables of the command-line client.
 func TestANodeStartsBesideTheClientsVariables(t *testing.T) {
 	for name, value := range map[string]string{"SETPOINT_SERVER": "setpoint:9090", "SETPOINT_TOKEN_FILE": "nowhere", "SETPOINT_TLS_CA_FILE": "nowhere"} {

@@ -144,6 +144,16 @@ func (p *Problems) Err() error {
 	return errors.Join(*p...)
 }
 
+// WithoutEffect are notes on flags with another value than their default, which has an effect only with another flag.
+func WithoutEffect(flags *pflag.FlagSet, without string, names ...string) (notes []string) {
+	for _, name := range names {
+		if flag := flags.Lookup(name); flag.Changed && flag.Value.String() != flag.DefValue {
+			notes = append(notes, "--"+name+" has no effect without --"+without)
+		}
+	}
+	return notes
+}
+
 // Required is the bound of a text that must be given.
 func Required(text string) error {
 	if text == "" {

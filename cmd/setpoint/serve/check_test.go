@@ -85,6 +85,24 @@ func TestCheckWarnsOfGrantsToEverybody(t *testing.T) {
 	}
 }
 
+// Settings of Redis without one are told, but for the defaults, which a whole config file has.
+func TestCheckTellsOfSettingsWithoutEffect(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"--redis-timeout=9s"}, "--redis-timeout has no effect without --redis\n"},
+		{[]string{"--on-store-failure=hold-down"}, "--on-store-failure has no effect without --redis\n"},
+		{[]string{"--config=../../../deploy/setpoint.yaml"}, ""},
+		{[]string{"--redis=redis://redis", "--redis-timeout=9s", "--on-store-failure=hold-down"}, ""},
+	} {
+		if got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...); got.Code != 0 || got.Stderr != tt.want {
+			t.Errorf("%v: exit code %d, %q, want %q", tt.args, got.Code, got.Stderr, tt.want)
+		}
+	}
+}
+
 // The output of --check is a config file with the same settings.
 func TestWhatCheckPrintsIsAConfigFile(t *testing.T) {
 	t.Parallel()

@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
@@ -45,6 +47,13 @@ The REST address has a web page at /ui/, and the API's description at /docs.`,
 				return cli.BadInput(err)
 			}
 			s.Notes = managerflags.WithoutEffect(cmd.Flags(), managerflags.Serve)
+			if !s.Redis.used() {
+				cmd.Flags().Visit(func(f *pflag.Flag) {
+					if strings.HasPrefix(f.Name, "redis-") || f.Name == "on-store-failure" {
+						s.Notes = append(s.Notes, config.WithoutEffect(cmd.Flags(), "redis", f.Name)...)
+					}
+				})
+			}
 			if check {
 				managerflags.TellNotes(cmd, s.Notes)
 				return checkOnly(cmd, &s)
