@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"reflect"
@@ -21,7 +20,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -42,9 +40,9 @@ Nothing is asked or changed.`,
 		Example: "  nomad job inspect web | setpoint-nomad translate -",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			text, err := readJob(cmd.InOrStdin(), args[0])
+			text, err := cli.ReadWithin(cmd, args[0], maxJobBytes)
 			if err != nil {
-				return cli.BadInput(err)
+				return err
 			}
 			var file struct{ Job *api.Job }
 			if err := json.Unmarshal(text, &file); err != nil || file.Job == nil {
@@ -73,17 +71,6 @@ func errOrNone(err error) error {
 		return fmt.Errorf("there is no Job")
 	}
 	return err
-}
-
-func readJob(in io.Reader, name string) ([]byte, error) {
-	if name != "-" {
-		return files.Read(name, maxJobBytes)
-	}
-	text, err := io.ReadAll(io.LimitReader(in, maxJobBytes+1))
-	if err == nil && len(text) > maxJobBytes {
-		err = fmt.Errorf("the job is larger than %d MiB", maxJobBytes>>20)
-	}
-	return text, err
 }
 
 // translation is a block setpoint in the making.
@@ -246,13 +233,16 @@ func (m *translated) limits(keys map[string]any, note func(string, ...any)) {
 			m.threshold = threshold
 		}
 	}
-	for key, to := range map[string]**int64{"max_scale_up": &m.up, "max_scale_down": &m.down} {
-		if set := text(keys[key]); set != "" {
+	for _, limit := range []struct {
+		key string
+		to  **int64
+	}{{"max_scale_up", &m.up}, {"max_scale_down", &m.down}} {
+		if set := text(keys[limit.key]); set != "" {
 			most, err := strconv.ParseInt(set, 10, 32)
 			if err != nil || most < 0 {
-				note("%s %q: it is no whole number from 0.", key, set)
+				note("%s %q: it is no whole number from 0.", limit.key, set)
 			} else {
-				*to = &most
+				*limit.to = &most
 			}
 		}
 	}
