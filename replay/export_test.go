@@ -368,7 +368,7 @@ func TestALostChunkIsAGap(t *testing.T) {
 	// The first instance's chunk is missing at the beginning of the time that is wanted, and of no other.
 	begin := servertest.T0.Add(20 * time.Second)
 	for _, from := range []time.Time{begin, time.Date(2, time.January, 1, 0, 0, 0, 0, time.UTC), servertest.T0.Add(4*15*time.Second + 1), {}} {
-		out := Export(servertest.Web, chunks[1:], from, time.Time{})
+		out := Export(servertest.Web, chunks[:2], from, time.Time{}) // the newest first
 		told := len(out.Gaps) == 1 && !out.Gaps[0].From.After(begin) && out.Gaps[0].To.Equal(servertest.T0.Add(5*15*time.Second))
 		if missing := !from.IsZero() && !from.After(begin); out.Steps != 8 || told != missing || !missing && len(out.Gaps) > 0 {
 			t.Errorf("from %v: %d steps, gaps %v", from, out.Steps, out.Gaps)

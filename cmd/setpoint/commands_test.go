@@ -47,9 +47,14 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"dump without an autoscaler", `{"kind": "PodList", "apiVersion": "v1", "items": []}`, []string{"explain", "--pods", "-"}, "give --hpa, or --dump with one in it"},
 		{"instant that is none", "", []string{"explain", "--dump", hpaDump, "--at", "yesterday"}, `--at: "yesterday" is not an RFC 3339 time`},
 		{"replay without a file", "", []string{"replay"}, "an argument is missing; usage: setpoint replay FILE"},
-		{"a recording that is something else", strings.Repeat("hello\n", 12), []string{"replay", "-"}, "… and 2 more lines that can't be read, the last: -:12: "},
+		{"a recording that is something else", strings.Repeat("{}\n", 12), []string{"replay", "-"}, "… and 2 more lines that can't be read, the last: -:12: "},
 		{"saving what files have", "", []string{"explain", "--hpa", "x.yaml", "--save", "y.yaml"}, "--save only applies with KIND/NAME or --live"},
-		{"recording that is none", "hello\n", []string{"replay", "-"}, "-:1: "},
+		{"a context for files", "", []string{"explain", "--hpa", "x.yaml", "--context", "prod"}, "--context only applies with KIND/NAME or --live: without them, no cluster is read"},
+		{"recording that is none", "hello\nworld\n", []string{"replay", "-"}, "setpoint: -:1: this is no recording, of which each line is a scenario in JSON, {\"name\": …}\nsetpoint: 1 lines"},
+		{"standard input for a scenario and a spec", "duration: 1m\nload: [{constant: 1}]\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n", []string{"simulate", "-f", "-", "-"}, "setpoint: -: - is standard input, which is given twice"},
+		{"standard input twice", "", []string{"replay", "-", "-"}, "- is standard input, which is given twice"},
+		{"a duration in days", "", []string{"token", "x", "--lifetime=90d"}, `setpoint: invalid argument "90d" for "--lifetime" flag: must be a duration such as 30s or 1h: write 2160h; see setpoint token --help`},
+		{"no duration", "", []string{"health", "--timeout=soon"}, `for "--timeout" flag: must be a duration such as 30s or 1h; see`},
 		{"recording with a spec of the wrong kind", "", []string{"replay", "--spec", simulated, recordings}, simulated + ": is not an autoscaler: neither a manifest"},
 		{"target's name with a slash too many", "", []string{"targets", "get", demoTarget + "/x"}, "name: must be clusters/{cluster}"},
 		{"a limit below 0", "", []string{"targets", "list", "--limit=-1"}, "--limit: -1 is negative; 0 lists all"},
@@ -147,6 +152,9 @@ func TestExplainTellsOfADump(t *testing.T) {
 	}
 	if !strings.Contains(got.Stderr, "not used: "+hpaDump) {
 		t.Errorf("the Service of the dump is not named: %q", got.Stderr)
+	}
+	if got := run(t, "", "explain", "--dump", hpaDump, "-o=json", "--cluster=eu-1", "--server=127.0.0.1:1"); got.Code != 0 || !strings.Contains(got.Stderr, "not used: --cluster, as only the text has") {
+		t.Errorf("a cluster without the text: exit code %d, %q", got.Code, got.Stderr)
 	}
 	if got := run(t, "", "explain", "--dump", hpaDump); got.Code != 0 || !strings.Contains(got.Stdout, "shop/web") {
 		t.Errorf("text: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)

@@ -5,11 +5,13 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/server"
 )
 
 func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
@@ -102,6 +104,28 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 		if got := run(t, "", "targets", "get", demoTarget, "--server", address); !regexp.MustCompile(`Override +hold until \S+Z by somebody: "late.*" \(`+place+`/overrides/late\)`).MatchString(got.Stdout) || strings.Contains(got.Stdout, "\x1b") {
 			t.Errorf("of %s the target says\n%s%s", place, got.Stdout, got.Stderr)
 		}
+	}
+}
+
+// A call that is repeated returns the override that is there, and says since when it is.
+func TestARepeatedOverrideSaysWhenItWasCreated(t *testing.T) {
+	t.Parallel()
+	var later atomic.Int64
+	options := server.DefaultOptions()
+	options.Clock = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	address := clitest.StartServerWith(t, options)
+	until := time.Now().Add(2 * time.Hour).UTC().Format(time.RFC3339)
+	create := func() string {
+		got := run(t, "", "override", "create", demoTarget, "--hold", "--until", until, "--reason=x", "--id=freeze", "--server", address)
+		return got.Stdout + got.Stderr
+	}
+	const before = -10 * 24 * time.Hour
+	later.Store(int64(before))
+	day := time.Now().Add(before).UTC().Format("2006-01-02T")
+	first := create()
+	later.Store(0)
+	if again := create(); again != first || !strings.Contains(first, "/overrides/freeze created at "+day) || !strings.Contains(first, ": hold until "+until+"\n") {
+		t.Errorf("the first call says %q, the second %q", first, again)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
@@ -343,9 +344,12 @@ func ParseDuration(text string) (time.Duration, error) {
 	return d, err
 }
 
-// WithUnit is what to write in place of a duration that is a number alone, to follow a problem: ": write 5s"; empty for
-// other texts.
+// WithUnit is what to write in place of a duration that is a number alone, or of days where these are not taken, to
+// follow a problem: ": write 5s"; empty for other texts.
 func WithUnit(text string) string {
+	if d, err := ParseDuration(text); err == nil && strings.Contains(text, "d") {
+		return ": write " + printable.Duration(d)
+	}
 	if d, err := time.ParseDuration(text + "s"); err != nil || d == 0 || strings.ContainsAny(text, "hmnuµs") {
 		return ""
 	}

@@ -68,8 +68,8 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 			}
 		}
 		text := err.Error()
-		if says, number, ok := strings.Cut(text, "time: missing unit in duration "); ok {
-			text = says + "must be a duration such as 30s or 1h" + document.WithUnit(strings.Trim(number, `"`))
+		if of := duration.FindStringSubmatch(text); of != nil {
+			text = of[1] + "must be a duration such as 30s or 1h" + document.WithUnit(of[2])
 		}
 		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
 	})
@@ -91,6 +91,9 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	}
 	return root
 }
+
+// duration finds the value in Go's error about one that is no duration.
+var duration = regexp.MustCompile(`^(.*)time: .*duration "(.*)"$`)
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
@@ -183,16 +186,25 @@ func UsageArgs(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// Open opens a file that the user named; "-" is standard input.
+// Open opens a file that the user named; "-" is standard input, once.
 func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
-		return io.NopCloser(cmd.InOrStdin()), nil
+		in := cmd.InOrStdin()
+		cmd.SetIn(spent{})
+		return io.NopCloser(in), nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, BadInput(err)
 	}
 	return file, nil
+}
+
+// spent is standard input that a command has opened.
+type spent struct{}
+
+func (spent) Read([]byte) (int, error) {
+	return 0, errors.New("- is standard input, which is given twice: name a file in place of one of them")
 }
 
 // ReadWithin reads a file that must not be larger.
@@ -271,22 +283,27 @@ func describe(err error) string {
 	if !ok {
 		return err.Error()
 	}
+	text, violations := s.Message(), ""
 	for _, detail := range s.Details() {
-		if bad, ok := detail.(*errdetails.BadRequest); ok && len(bad.GetFieldViolations()) > 0 {
-			text := "invalid request:"
+		if bad, ok := detail.(*errdetails.BadRequest); ok {
 			for _, v := range bad.GetFieldViolations() {
-				text += "\n  " + v.GetField() + ": " + v.GetDescription()
+				violations += "\n  " + v.GetField() + ": " + v.GetDescription()
 			}
-			return text
 		}
 	}
-	text := s.Message()
 	var call interface {
 		error
 		GRPCStatus() *status.Status
 	}
 	if errors.As(err, &call) { // what wraps it has its code in its text
-		text = strings.Replace(err.Error(), call.Error(), call.GRPCStatus().Message(), 1)
+		text = call.GRPCStatus().Message()
+		if violations != "" {
+			text = "invalid request:" + violations
+		}
+		text = strings.Replace(err.Error(), call.Error(), text, 1)
+	}
+	if violations != "" {
+		return text
 	}
 	if reason := unreached.FindStringSubmatch(text); reason != nil && s.Code() == codes.Unavailable {
 		text = "the server can't be reached: " + reason[1]

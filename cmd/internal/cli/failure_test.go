@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"testing"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -15,14 +16,26 @@ import (
 func TestErrorsAreToldInWords(t *testing.T) {
 	t.Parallel()
 	call := status.Error(codes.NotFound, "no history for x")
+	invalid, err := status.New(codes.InvalidArgument, "invalid request").WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
+		{Field: "spec.maxReplicas", Description: "Invalid value: 0"}, {Field: "name", Description: "Required value"},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const violations = "invalid request:\n  spec.maxReplicas: Invalid value: 0\n  name: Required value"
 	for name, tt := range map[string]struct {
 		err  error
 		want string
 		code int
 	}{
-		"none":             {nil, "", 0},
-		"of a call":        {call, "setpoint: no history for x (NotFound)", cli.ExitFailed},
-		"wrapped":          {fmt.Errorf("a.jsonl: %w", call), "setpoint: a.jsonl: no history for x (NotFound)", cli.ExitFailed},
+		"none":       {nil, "", 0},
+		"of a call":  {call, "setpoint: no history for x (NotFound)", cli.ExitFailed},
+		"wrapped":    {fmt.Errorf("a.jsonl: %w", call), "setpoint: a.jsonl: no history for x (NotFound)", cli.ExitFailed},
+		"violations": {invalid.Err(), "setpoint: " + violations, cli.ExitUsage},
+		"of one of several": {
+			fmt.Errorf("of the 2 specs of the file the first is stored; a/b/two: %w", invalid.Err()),
+			"setpoint: of the 2 specs of the file the first is stored; a/b/two: " + violations, cli.ExitUsage,
+		},
 		"joined":           {errors.Join(call, nil), "setpoint: no history for x (NotFound)", cli.ExitFailed},
 		"joined with more": {errors.Join(call, errors.New("and closing failed")), "setpoint: no history for x\nand closing failed (NotFound)", cli.ExitFailed},
 		"of a stranger":    {errors.New("the metric \u202e\x1b[2J:\n\tis unknown"), "setpoint: the metric \ufffd\ufffd[2J:\n\tis unknown", cli.ExitFailed},

@@ -84,7 +84,16 @@ func WriteValue(w io.Writer, form string, value any) error {
 	return WriteJSON(w, form, out)
 }
 
-// WriteJSON writes indented JSON, or as YAML. Texts with characters that are not to reach a terminal, which the YAML
+// WriteLine writes a value as a line of JSON.
+func WriteLine(w io.Writer, value any) error {
+	out, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return WriteJSON(w, AsJSON, out)
+}
+
+// WriteJSON writes JSON, or as YAML. Texts with characters that are not to reach a terminal, which the YAML
 // writer escapes in part, leave the JSON as it is: with its escapes it is YAML, too.
 func WriteJSON(w io.Writer, form string, out []byte) error {
 	out = printable.JSON(out)

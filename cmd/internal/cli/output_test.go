@@ -36,4 +36,10 @@ func TestOutputEscapesWhatTerminalsTake(t *testing.T) {
 			t.Errorf("the direction of writing changes in %q", out.String())
 		}
 	}
+	var line strings.Builder
+	var got string
+	if err := cli.WriteLine(&line, evil); err != nil || json.Unmarshal([]byte(line.String()), &got) != nil || got != evil ||
+		strings.Count(line.String(), "\n") != 1 || strings.IndexFunc(strings.TrimSuffix(line.String(), "\n"), func(r rune) bool { return unicode.IsControl(r) || r == '\u202e' }) >= 0 {
+		t.Errorf("a line: %q, %v", line.String(), err)
+	}
 }

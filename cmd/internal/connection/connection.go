@@ -78,7 +78,7 @@ func (s *Settings) Validate(refuse config.Refuse) {
 	for address := range strings.SplitSeq(s.Server, ",") {
 		for _, scheme := range []string{"http://", "https://"} {
 			if rest, is := strings.CutPrefix(strings.TrimSpace(address), scheme); is {
-				refuse("server", "is no URL: drop "+scheme+", and give the gRPC address, host:port, such as "+strings.TrimRight(rest, "/"))
+				refuse("server", "is no URL: drop %s, and give the gRPC address, host:port, such as %s", scheme, strings.TrimRight(rest, "/"))
 			}
 		}
 	}
@@ -86,7 +86,7 @@ func (s *Settings) Validate(refuse config.Refuse) {
 		refuse("tls-cert-file", "must be given together with --tls-key-file")
 	}
 	if s.Insecure && s.hasTLS() {
-		refuse("insecure", "contradicts the --tls flags")
+		refuse("insecure", "contradicts the --tls flags, or the variables that set them")
 	}
 	if s.Insecure && s.TokenFile != "" && !setpoint.OnLoopback(s.Server) {
 		refuse("insecure", "would send the token of --token-file unencrypted")

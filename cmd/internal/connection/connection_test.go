@@ -120,6 +120,9 @@ func TestAURLIsNoAddress(t *testing.T) {
 	if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "drop http://, and give the gRPC address, host:port, such as 127.0.0.1:39090") {
 		t.Errorf("%v", err)
 	}
+	if _, err := (&Settings{Server: "https://setpoint:9090/%41%"}).Dial(); err == nil || !strings.HasSuffix(err.Error(), "such as setpoint:9090/%41%") {
+		t.Errorf("with percent signs: %v", err)
+	}
 }
 
 // operations is a service that has no fleets yet, and may tell its version.

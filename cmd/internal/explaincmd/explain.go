@@ -151,6 +151,9 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if c.cluster != "" && c.output.Form != cli.AsText {
+		ignored = append(ignored, "--cluster, as only the text has what a server knows")
+	}
 	for _, what := range ignored {
 		fmt.Fprintln(cmd.ErrOrStderr(), "not used: "+what)
 	}
@@ -193,11 +196,13 @@ func (c *explainCommand) gather(cmd *cobra.Command) (*setpointv1.RecommendReques
 		req, err := c.readLive(cmd)
 		return req, nil, err
 	}
-	if c.live.SourcesFile != "" {
-		return nil, nil, cli.BadInput(errors.New("--sources-file only applies with --live: without it, metrics come from the files"))
-	}
-	if c.live.Save != "" {
-		return nil, nil, cli.BadInput(errors.New("--save only applies with KIND/NAME or --live: without them, all input is in the files already"))
+	for _, of := range []struct{ flag, value, why string }{
+		{"sources-file", c.live.SourcesFile, "metrics come from the files"}, {"save", c.live.Save, "all input is in the files already"},
+		{"kubeconfig", c.live.Kubeconfig, "no cluster is read"}, {"context", c.live.Context, "no cluster is read"},
+	} {
+		if of.value != "" {
+			return nil, nil, cli.BadInput(fmt.Errorf("--%s only applies with KIND/NAME or --live: without them, %s", of.flag, of.why))
+		}
 	}
 	dump, err := c.read(cmd)
 	if err != nil {

@@ -185,7 +185,8 @@ func (c *command) request(place string, now time.Time) (*setpointv1.CreateOverri
 }
 
 func (c *command) create(cmd *cobra.Command, args []string) error {
-	req, err := c.request(args[0], time.Now())
+	began := time.Now()
+	req, err := c.request(args[0], began)
 	if err != nil {
 		return err
 	}
@@ -208,8 +209,11 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		if c.output.Form != cli.AsTable {
 			return cli.WriteMessage(cmd.OutOrStdout(), c.output.Form, resp.GetOverride())
 		}
-		o := resp.GetOverride()
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s created: %s%s until %s%s\n", o.GetName(), whatOf(o), from(o, time.Now()), instant(o.GetExpireTime()), bounded(req.GetParent(), o))
+		o, created := resp.GetOverride(), "created"
+		if at := o.GetCreateTime(); at != nil && began.Sub(at.AsTime()) > time.Second { // by a call that this one repeats
+			created += " at " + instant(at)
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s %s: %s%s until %s%s\n", o.GetName(), created, whatOf(o), from(o, time.Now()), instant(o.GetExpireTime()), bounded(req.GetParent(), o))
 		return err
 	})
 }

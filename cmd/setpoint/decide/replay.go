@@ -155,7 +155,7 @@ func (c *replayCommand) file(cmd *cobra.Command, runner *replay.Runner, name str
 	in := c.watch(cmd, file, name)
 	tell := func(format string, args ...any) {
 		c.bar.Clear()
-		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: "+format+"\n", args...)
+		fmt.Fprintln(cmd.ErrOrStderr(), "setpoint: "+printable.Block(fmt.Sprintf(format, args...)))
 	}
 	seen := make(map[string]bool)
 	read, unread := false, 0
@@ -262,7 +262,7 @@ func (c *replayCommand) stepJSON(w io.Writer, step *replay.Step) (err error) {
 			return err
 		}
 	}
-	return json.NewEncoder(w).Encode(line)
+	return cli.WriteLine(w, line)
 }
 
 func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
@@ -277,7 +277,7 @@ func (c *replayCommand) stepText(w io.Writer, step *replay.Step) error {
 	if !step.Compared && c.compares() {
 		verdict += " (skipped: nothing is expected)"
 	}
-	_, err := fmt.Fprintf(w, "%s #%d %s  %s\n", step.Scenario.Name, step.Index+1, recorded.Time.UTC().Format(time.RFC3339Nano), printable.Text(verdict))
+	_, err := fmt.Fprintf(w, "%s #%d %s  %s\n", printable.Text(step.Scenario.Name), step.Index+1, recorded.Time.UTC().Format(time.RFC3339Nano), printable.Text(verdict))
 	for _, d := range step.Differences {
 		if _, e := fmt.Fprintf(w, "    DIFFERS %s\n", printable.Text(d.String())); err == nil {
 			err = e
@@ -294,7 +294,7 @@ func (c *replayCommand) compares() bool { return !c.noCompare && c.spec == "" }
 func (c *replayCommand) finish(w io.Writer) error {
 	s := &c.summary
 	if c.output.Form == cli.AsJSON {
-		if err := json.NewEncoder(w).Encode(s); err != nil {
+		if err := cli.WriteLine(w, s); err != nil {
 			return err
 		}
 	} else if _, err := fmt.Fprintln(w, s); err != nil {

@@ -87,6 +87,16 @@ func TestReplayDoesNotPassInSilence(t *testing.T) {
 	}
 }
 
+// A recording may come from anybody: its names move no cursor.
+func TestReplayPrintsNamesForPeople(t *testing.T) {
+	t.Parallel()
+	evil := clitest.Altered(t, "odd", `"name":"odd"`, `"name":"odd\u001b[2J"`)
+	got := run(t, evil+evil, "replay", "-")
+	if got.Code != cli.ExitFailed || !strings.Contains(got.Stdout, "odd\ufffd[2J #1 ") || !strings.Contains(got.Stderr, "failed: odd\ufffd[2J: the name") || strings.Contains(got.Stdout+got.Stderr, "\x1b") {
+		t.Errorf("exit code %d\n%q\n%q", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
 // Skipped steps are reported one by one, and a problem of one file does not stop the next.
 func TestReplayTellsEachSkippedStep(t *testing.T) {
 	t.Parallel()

@@ -26,9 +26,9 @@ import (
 // exportCommand has the flags of setpoint targets export.
 type exportCommand struct {
 	*targetsCommand
-	since          time.Duration
-	from, to, file string
-	begin, end     time.Time
+	since, from, to string
+	file            string
+	begin, end      time.Time
 	// none is why nothing is kept of the first target of which the service knows it.
 	none error
 }
@@ -52,7 +52,7 @@ Exits with 1 if there is nothing to export.`,
 		Args:    cobra.ExactArgs(1),
 		RunE:    c.run,
 	}
-	cmd.Flags().DurationVar(&c.since, "since", 0, "export the decisions of so much time up to now; 0: all that are kept")
+	cmd.Flags().StringVar(&c.since, "since", "", "export the decisions since then: a `duration` like 2h or 1d, or an instant; empty: all that are kept")
 	cmd.Flags().StringVar(&c.from, "from", "", "export the decisions since this `instant`, in RFC 3339")
 	cmd.Flags().StringVar(&c.to, "to", "", "export the decisions before this `instant`, in RFC 3339")
 	cmd.Flags().StringVar(&c.file, "file", "-", "write to this `file`, compressed if its name ends with .gz; - is standard output")
@@ -72,17 +72,20 @@ func (c *exportCommand) run(cmd *cobra.Command, args []string) (err error) {
 			return cli.BadInput(fmt.Errorf("--%s: %q is no instant such as %s: date, time and zone are needed", flag.name, flag.text, time.Now().UTC().Format(time.RFC3339)))
 		}
 	}
-	if now := time.Now(); !c.begin.IsZero() && c.begin.After(now) {
-		return cli.BadInput(fmt.Errorf("--from: %s is in the future; it is %s", c.begin.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
+	now := time.Now()
+	since, err := sinceTime(c.since, now)
+	if err != nil {
+		return err
+	}
+	begins := "--from"
+	if since != nil {
+		begins, c.begin = "--since", since.AsTime()
+	}
+	if !c.begin.IsZero() && c.begin.After(now) {
+		return cli.BadInput(fmt.Errorf("%s: %s is in the future; it is %s", begins, c.begin.Format(time.RFC3339), now.UTC().Format(time.RFC3339)))
 	}
 	if !c.end.IsZero() && !c.begin.Before(c.end) {
-		return cli.BadInput(fmt.Errorf("--to: %s is not after --from, %s", c.end.Format(time.RFC3339), c.begin.Format(time.RFC3339)))
-	}
-	if c.since < 0 {
-		return cli.BadInput(errors.New("--since: must not be negative"))
-	}
-	if c.since > 0 {
-		c.begin = time.Now().Add(-c.since)
+		return cli.BadInput(fmt.Errorf("--to: %s is not after %s, %s", c.end.Format(time.RFC3339), begins, c.begin.Format(time.RFC3339)))
 	}
 	return c.call(func(client setpointv1.TargetServiceClient) error {
 		targets := args
@@ -115,7 +118,7 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 	if c.file != "-" {
 		file, end, failed := files.Replace(c.file, 0o644)
 		if failed != nil {
-			return failed
+			return cli.BadInput(fmt.Errorf("--file: %w", failed))
 		}
 		defer func() { err = end(err) }()
 		output = file

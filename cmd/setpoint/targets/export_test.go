@@ -72,6 +72,22 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 	if got := run(t, "", "targets", "export", "--server", address, "--from=2026-11-28", target); got.Code != 2 || !strings.Contains(got.Stderr, `--from: "2026-11-28" is no instant such as `) || strings.Contains(got.Stderr, "07:00") {
 		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
 	}
+	for args, want := range map[string]string{
+		"--file=" + filepath.Join(folder, "none", "x"): "--file: open " + filepath.Join(folder, "none", "x") + ": no such file or directory\n",
+		"--file=" + folder: "--file: open " + folder + ": is a directory\n",
+		"--since=1w":       `--since: "1w" is neither a duration like 1h or 1d nor an instant`,
+		"--since=5":        `nor an instant like 2026-01-02T15:04:05Z: write 5s`,
+	} {
+		if got := run(t, "", "targets", "export", "--server", address, args, target); got.Code != 2 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("%s: exit code %d: %s, want %q", args, got.Code, got.Stderr, want)
+		}
+	}
+	if got := run(t, "", "targets", "export", "--server", address, "--since=1h", "--to=2001-01-01T00:00:00Z", target); got.Code != 2 || !strings.Contains(got.Stderr, "--to: 2001-01-01T00:00:00Z is not after --since, ") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
+	if got := run(t, "", "targets", "export", "--server", address, "--since=1d", target); got.Code != 0 || !strings.Contains(got.Stderr, "1 decisions of 1 targets") {
+		t.Errorf("exit code %d: %s", got.Code, got.Stderr)
+	}
 	check(0, false, "--file", link, target)
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)

@@ -153,7 +153,7 @@ func (c *specsCommand) set(cmd *cobra.Command, args []string) error {
 		for i, spec := range stored {
 			resp, err := client.SetTargetSpec(cmd.Context(), &setpointv1.SetTargetSpecRequest{Name: spec.GetName(), TargetSpec: spec})
 			if err != nil && len(args) == 0 {
-				return fmt.Errorf("%s: %w; of the %d specs of the file %s", spec.GetName(), err, len(stored), storedBefore(i))
+				return fmt.Errorf("of the %d specs of the file %s; %s: %w", len(stored), storedBefore(i), spec.GetName(), err)
 			}
 			if err != nil {
 				return err

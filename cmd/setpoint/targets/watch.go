@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -57,7 +58,7 @@ func newWatch(of *targetsCommand) *cobra.Command {
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.run,
 	}
-	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then, of deleted targets too: a duration like 1h, or an instant like 2026-01-02T15:04:05Z")
+	cmd.Flags().StringVar(&c.since, "since", "", "begin with what the server still holds since then, of deleted targets too: a duration like 1h or 1d, or an instant like 2026-01-02T15:04:05Z")
 	cmd.Flags().BoolVar(&c.changes, "changes-only", false, "leave out decisions that changed no count")
 	cmd.Flags().BoolVar(&c.pending, "pending", false, "show changes also before their outcome is known")
 	return cmd
@@ -126,17 +127,17 @@ func (c *watchCommand) follow(cmd *cobra.Command, client *setpoint.Client, req *
 	return nil
 }
 
-// sinceTime is --since, nil if it is not given.
+// sinceTime is --since, nil if it is not given. Days are taken, as in the service's specs.
 func sinceTime(since string, now time.Time) (*timestamppb.Timestamp, error) {
 	if since == "" {
 		return nil, nil
 	}
-	if back, err := time.ParseDuration(since); err == nil && back >= 0 {
+	if back, err := document.ParseDuration(since); err == nil && back >= 0 {
 		return timestamppb.New(now.Add(-back)), nil
 	}
 	at, err := time.Parse(time.RFC3339, since)
 	if err != nil {
-		return nil, cli.BadInput(fmt.Errorf("--since: %q is neither a duration like 1h nor an instant like 2026-01-02T15:04:05Z", since))
+		return nil, cli.BadInput(fmt.Errorf("--since: %q is neither a duration like 1h or 1d nor an instant like 2026-01-02T15:04:05Z%s", since, document.WithUnit(since)))
 	}
 	return timestamppb.New(at), nil
 }
@@ -164,8 +165,7 @@ func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse, n
 		if err != nil {
 			return err
 		}
-		_, err = w.Write(append(line, '\n'))
-		return err
+		return cli.WriteJSON(w, cli.AsJSON, line)
 	}
 	if _, err := io.WriteString(w, "---\n"); err != nil {
 		return err

@@ -3,7 +3,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -199,7 +198,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 		}
 		if err != nil {
 			if c.unreadable++; c.unreadable <= maxUnreadable {
-				fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err)
+				fmt.Fprintln(cmd.ErrOrStderr(), "setpoint: "+printable.Block(err.Error()))
 			}
 			continue
 		}
@@ -209,7 +208,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 		}
 		if err != nil {
 			c.failed++
-			fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: %v\n", name, err)
+			fmt.Fprintln(cmd.ErrOrStderr(), "setpoint: "+printable.Block(fmt.Sprintf("%s: %v", name, err)))
 			continue
 		}
 		c.scenarios++
@@ -229,7 +228,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 
 func (c *backtestCommand) write(w io.Writer, b *replay.Backtest) error {
 	if c.output.Form == cli.AsJSON {
-		return json.NewEncoder(w).Encode(b)
+		return cli.WriteLine(w, b)
 	}
 	var out strings.Builder
 	fmt.Fprintf(&out, "%s: %s\n", printable.Text(b.Scenario), coveredWords(b))

@@ -3,7 +3,6 @@
 package trial
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -77,7 +76,7 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 
 func (c *backtestCommand) writeLoad(w io.Writer, b *replay.LoadBacktest) error {
 	if c.output.Form == cli.AsJSON {
-		return json.NewEncoder(w).Encode(b)
+		return cli.WriteLine(w, b)
 	}
 	share := func(seconds float64) string { return fmt.Sprintf("%.1f %%", 100*seconds/b.SpanSeconds) }
 	var out strings.Builder

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/explaincmd"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // checkCommand holds the flags of setpoint check.
@@ -77,7 +78,7 @@ func (c *checkCommand) run(cmd *cobra.Command, _ []string) error {
 	}
 	ctx, stop := context.WithTimeout(cmd.Context(), c.limit)
 	defer stop()
-	in := &check.Input{Tell: func(err error) { fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %v\n", err) }}
+	in := &check.Input{Tell: func(err error) { fmt.Fprintln(cmd.ErrOrStderr(), "setpoint: "+printable.Block(err.Error())) }}
 	if c.git != "" {
 		err = c.fromGit(ctx, cmd, in)
 	} else {

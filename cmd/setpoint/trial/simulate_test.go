@@ -158,7 +158,10 @@ func TestSimulateRefusesBadInput(t *testing.T) {
 		{"no usage for a metric", "load: [{constant: 5}]\nworkload: {usage: [{metric: memory, perLoad: 1Mi}]}\n", []string{"-f", "-", simulatedBy}, "workload.usage: has no cpu"},
 		{"too long a loop", "load: [{constant: 5}]\nduration: 8784h\nloop: {syncPeriod: 1s}\n" + workload, []string{"-f", "-", simulatedBy}, "are 31622400 evaluations, more than 2200000"},
 		{"an unknown form", "", []string{"-f", simulated, simulatedBy, "-o", "xml"}, "must be one of [table json csv svg html]"},
-		{"an unknown profile", "", []string{"-f", simulated, simulatedBy, "--profile", "v9"}, "options.profile"},
+		{"an unknown profile", "", []string{"-f", simulated, simulatedBy, "--profile", "v9"}, `invalid argument "v9" for "--profile" flag: "v9" is not one of v1.`},
+		{"a tolerance in percent", "", []string{"-f", simulated, simulatedBy, "--tolerance=10%"}, `invalid argument "10%" for "--tolerance" flag: must be a decimal number or a quantity, such as 0.1 or 100m`},
+		{"a window below 0", "", []string{"-f", simulated, simulatedBy, "--downscale-stabilization=-1m"}, `for "--downscale-stabilization" flag: -1m0s is negative`},
+		{"a delay without a unit", "", []string{"-f", simulated, simulatedBy, "--upscale-delay=90"}, `for "--upscale-delay" flag: must be a duration such as 30s or 1h: write 90s`},
 		{"a large scenario", strings.Repeat("#", 2<<20), []string{"-f", "-", simulatedBy}, "-: larger than 1048576 bytes"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

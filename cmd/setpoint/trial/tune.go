@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -24,12 +25,16 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
 
 // asYAML is the form of the chosen spec alone.
 const asYAML = "yaml"
+
+// maxReversals is one each second of a day.
+const maxReversals = 86400
 
 // tuneCommand holds the flags of setpoint tune.
 type tuneCommand struct {
@@ -107,8 +112,13 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if c.least < 0 {
 		return cli.BadInput(fmt.Errorf("--least-replicas: is %d, must be at least 0", c.least))
 	}
-	if !(c.maxShort >= 0 && c.maxLost >= 0 && c.reversals >= 0) {
-		return cli.BadInput(errors.New("goals must be at least 0"))
+	for _, goal := range []struct {
+		flag        string
+		value, most float64
+	}{{"max-short", c.maxShort, 100}, {"max-lost", c.maxLost, 100}, {"max-reversals", c.reversals, maxReversals}} {
+		if !(goal.value >= 0 && goal.value <= goal.most) {
+			return cli.BadInput(fmt.Errorf("--%s: is %g, must be between 0 and %g", goal.flag, goal.value, goal.most))
+		}
 	}
 	scenario, err := c.scenario.readScenario(cmd)
 	if err != nil {
@@ -204,7 +214,7 @@ type trialJSON struct {
 	Allowed struct {
 		ShortShare      float64 `json:"shortShare"`
 		LostShare       float64 `json:"lostShare"`
-		ReversalsPerDay float64 `json:"reversalsPerDay"`
+		ReversalsPerDay figure  `json:"reversalsPerDay"`
 	} `json:"allowed"`
 	Passed bool `json:"passed"`
 }
@@ -212,20 +222,31 @@ type trialJSON struct {
 type scoreJSON struct {
 	ShortShare      float64 `json:"shortShare"`
 	LostShare       float64 `json:"lostShare"`
-	ReversalsPerDay float64 `json:"reversalsPerDay"`
-	AveragePods     float64 `json:"averagePods"`
+	ReversalsPerDay figure  `json:"reversalsPerDay"`
+	AveragePods     figure  `json:"averagePods"`
+}
+
+// figure is a number, or null: it is that of a run that was too large, for which JSON has none.
+type figure float64
+
+// MarshalJSON implements json.Marshaler.
+func (f figure) MarshalJSON() ([]byte, error) {
+	if math.IsInf(float64(f), 0) {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(f))
 }
 
 func newCandidateJSON(object *autoscalingv2.HorizontalPodAutoscaler, given, c *tune.Candidate) (candidateJSON, error) {
 	spec, err := json.Marshal(tunedObject(object, &c.Spec).Spec)
-	score := func(s tune.Score) scoreJSON { return scoreJSON{s.Short, s.Lost, s.Reversals, s.Cost} }
+	score := func(s tune.Score) scoreJSON { return scoreJSON{s.Short, s.Lost, figure(s.Reversals), figure(s.Cost)} }
 	out := candidateJSON{
 		Spec: spec, Changes: changesOf(&given.Spec, &c.Spec), Searched: score(c.Searched), Confirmed: score(c.Confirmed),
 		Reached: c.Reached, Holds: c.Holds,
 	}
 	for _, t := range c.Trials {
 		one := trialJSON{Name: t.Name, Score: score(t.Score), Passed: t.Passed}
-		one.Allowed.ShortShare, one.Allowed.LostShare, one.Allowed.ReversalsPerDay = t.Allowed.Short, t.Allowed.Lost, t.Allowed.Reversals
+		one.Allowed.ShortShare, one.Allowed.LostShare, one.Allowed.ReversalsPerDay = t.Allowed.Short, t.Allowed.Lost, figure(t.Allowed.Reversals)
 		out.Trials = append(out.Trials, one)
 	}
 	return out, err
@@ -289,13 +310,14 @@ func writeTunedJSON(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, 
 		}
 		out.Front = append(out.Front, one)
 	}
-	return json.NewEncoder(w).Encode(&out)
+	return cli.WriteLine(w, &out)
 }
 
 func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.HorizontalPodAutoscaler, chosen *tune.Candidate) error {
 	tuned := tunedObject(object, &chosen.Spec)
 	if c.stored != nil {
 		out := proto.Clone(c.stored).(*setpointv1.TargetSpec)
+		out.Stages = conversion.WithFallbacks(out.GetSpec(), out.GetStages()) // the spec of autoscaling/v2 has no place for those of its metrics
 		out.Spec = kubernetes.SpecToProto(&tuned.Spec)
 		out.Spec.ScaleTargetRef = nil // which has no name
 		return cli.WriteMessage(w, cli.AsYAML, out)
@@ -347,7 +369,11 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 	if err := writeTrials(w, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nchosen: %.3g pods in place of %.3g (%+.1f %%); ", r.Best.Searched.Cost, r.Given.Searched.Cost, 100*(r.Best.Searched.Cost/r.Given.Searched.Cost-1))
+	fmt.Fprintf(w, "\nchosen: %.3g pods in place of %.3g", r.Best.Searched.Cost, r.Given.Searched.Cost)
+	if r.Given.Searched.Cost > 0 {
+		fmt.Fprintf(w, " (%+.1f %%)", 100*(r.Best.Searched.Cost/r.Given.Searched.Cost-1))
+	}
+	fmt.Fprint(w, "; ")
 	switch {
 	case !r.Passed:
 		fmt.Fprintf(w, "NOT CONFIRMED: it misses the goal with %s\n", missed(r.Best))

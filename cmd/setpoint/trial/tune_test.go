@@ -2,13 +2,18 @@ package trial
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
 
 // The tuned spec is a manifest that simulate takes, and it is cheaper there, too.
@@ -90,6 +95,63 @@ func TestTuneOfAStoredSpecIsAStoredSpec(t *testing.T) {
 	}
 }
 
+// What was searched is in what is written: the target of the metric that a spec without any has, and what a metric's own
+// fallback says.
+func TestTuneWritesWhatItHasSearched(t *testing.T) {
+	t.Parallel()
+	world := clitest.File(t, "world.yaml", "duration: 2h\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	for _, spec := range []string{"{minReplicas: 1, maxReplicas: 20}\n", "{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, maxReplicas: 20}}\n"} {
+		var out tunedJSON
+		args := []string{"tune", "-f", world, "-", "--candidates=40", "--vary=target", "--least-replicas=1"}
+		got := run(t, spec, append(args, "-o=json")...)
+		if err := json.Unmarshal([]byte(got.Stdout), &out); err != nil || got.Code != 0 {
+			t.Fatalf("exit code %d, %v\n%s%s", got.Code, err, got.Stdout, got.Stderr)
+		}
+		for _, c := range append(out.Front, *out.Best) {
+			_, target, changed := strings.Cut(strings.Join(c.Changes, "\n"), "target of cpu: 80 % → ")
+			if target = strings.TrimSuffix(target, " %"); !changed {
+				target = "80"
+			}
+			if !strings.Contains(string(c.Spec), `"averageUtilization":`+target+"}") {
+				t.Errorf("after %q the spec is %s", c.Changes, c.Spec)
+			}
+		}
+		if text := run(t, spec, append(args, "-o=yaml")...).Stdout; !strings.Contains(text, "averageUtilization: ") {
+			t.Errorf("no target is written:\n%s", text)
+		}
+	}
+	queue := clitest.File(t, "queue.yaml", "duration: 1h\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: queue, perLoad: \"1\"}]}\n")
+	got := run(t, "{minReplicas: 1, maxReplicas: 20, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: \"10\"}, fallback: {replicas: 7}}}]}\n",
+		"tune", "-f", queue, "-", "--candidates=5", "--vary=target", "-o=yaml")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "fallbacks:") || !strings.Contains(got.Stdout, "replicas: 7") {
+		t.Errorf("exit code %d, the fallback is not written:\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
+// A run that is too large has no number of pods and of reversals: JSON says so, and does not fail.
+func TestTuneWritesRunsThatAreTooLarge(t *testing.T) {
+	t.Parallel()
+	large := tune.Score{Short: 1, Lost: 1, Reversals: math.Inf(1), Cost: math.Inf(1)}
+	given := tune.Candidate{Spec: recommender.Spec{MaxReplicas: 3, Metrics: recommender.DefaultMetrics()}, Searched: tune.Score{Cost: 2}, Confirmed: large, Trials: []tune.Trial{{Name: tune.MoreLoad, Score: large, Allowed: large}}}
+	var out strings.Builder
+	err := writeTunedJSON(&out, &autoscalingv2.HorizontalPodAutoscaler{}, &tune.Result{Given: given})
+	const want = `"confirmed":{"shortShare":1,"lostShare":1,"reversalsPerDay":null,"averagePods":null}`
+	if err != nil || !json.Valid([]byte(out.String())) || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), `"reversalsPerDay":0,"averagePods":2}`) {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// Where nothing runs, nothing can be saved: there is no percentage of it.
+func TestTuneWhereNothingRuns(t *testing.T) {
+	t.Parallel()
+	idle := clitest.File(t, "idle.yaml", "duration: 1h\nload: [{constant: 0}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: queue, perLoad: \"1\"}]}\n")
+	got := run(t, "{minReplicas: 0, maxReplicas: 20, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: \"10\"}}}]}\n",
+		"tune", "-f", idle, "-", "--candidates=3", "--vary=target", "--scale-to-zero")
+	if got.Code != 0 || !strings.Contains(got.Stdout, "chosen: ") || strings.Contains(got.Stdout, "NaN") || strings.Contains(got.Stdout, "Inf") {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}
+
 func TestTuneFormsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
@@ -103,7 +165,11 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
 		{"no scenario", []string{simulatedBy}, cli.ExitUsage, "--file is required"},
 		{"no candidates", []string{"-f", simulated, simulatedBy, "--candidates=0"}, cli.ExitUsage, "must be between 1 and 20000"},
-		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "goals must be at least 0"},
+		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "--max-short: is -1, must be between 0 and 100"},
+		{"more than all of the time", []string{"-f", simulated, simulatedBy, "--max-short=200"}, cli.ExitUsage, "--max-short: is 200, must be between 0 and 100"},
+		{"more than all of the load", []string{"-f", simulated, simulatedBy, "--max-lost=101"}, cli.ExitUsage, "--max-lost: is 101, must be between 0 and 100"},
+		{"no end of reversals", []string{"-f", simulated, simulatedBy, "--max-reversals=Inf"}, cli.ExitUsage, "--max-reversals: is +Inf, must be between 0 and 86400"},
+		{"no number", []string{"-f", simulated, simulatedBy, "--max-lost=NaN"}, cli.ExitUsage, "--max-lost: is NaN"},
 		{"nothing to vary", []string{"-f", simulated, simulatedBy, "--vary=targets"}, cli.ExitUsage, `--vary: "targets" is none of target, minReplicas, tolerance, window, policies`},
 		{"a seed below 0", []string{"-f", simulated, simulatedBy, "--seed=-1"}, cli.ExitUsage, "must be a whole number between 0 and 9007199254740991"},
 		{"a least count below 0", []string{"-f", simulated, simulatedBy, "--least-replicas=-1"}, cli.ExitUsage, "--least-replicas"},

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -24,6 +25,9 @@ func tunedObject(object *autoscalingv2.HorizontalPodAutoscaler, spec *recommende
 	out := object.DeepCopy()
 	least := spec.MinReplicas
 	out.Spec.MinReplicas = &least
+	if len(out.Spec.Metrics) == 0 {
+		out.Spec.Metrics = kubernetes.DefaultMetrics() // whose target was searched
+	}
 	for i := range min(len(out.Spec.Metrics), len(spec.Metrics)) {
 		if target := targetOf(&out.Spec.Metrics[i]); target != nil {
 			from := &spec.Metrics[i].Target
