@@ -173,7 +173,7 @@ func wrong(field, format string, args ...any) error {
 func (c *answerChecker) bounds() (least, most int32) {
 	spec := c.asked.Request.GetSpec()
 	least, most = 1, spec.GetMaxReplicas()
-	if spec.MinReplicas != nil {
+	if spec != nil && spec.MinReplicas != nil {
 		least = spec.GetMinReplicas()
 	}
 	if c.answer.GetFleet().GetDrained() {

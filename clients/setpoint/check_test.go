@@ -143,6 +143,7 @@ func TestCheckAnswer(t *testing.T) {
 		change change
 		field  string // "": valid
 	}{
+		{"a change without a spec", func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) { q.Request.Spec = nil }, "desiredReplicas"},
 		{"conditions that a newer service has", conditions("AbleToScale", "FutureType", "Example:Other"), ""},
 		{"a condition twice", conditions("AbleToScale", "AbleToScale"), "status.conditions[1]"},
 		{"a condition whose type is a sentence", conditions("AbleToScale", "Not one"), "status.conditions[1]"},

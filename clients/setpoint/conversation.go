@@ -200,7 +200,7 @@ func (w *silenceTimer) asked() {
 func (w *silenceTimer) answered() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.open--
+	w.open = max(w.open-1, 0) // a server may answer twice
 	if w.timer == nil {
 		return
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"math/rand/v2"
 	"time"
 
@@ -149,11 +150,16 @@ func (r *retrier) mayRepeat(ctx context.Context, attempt int, err error) (least 
 
 // wait waits for the attempt after the one given, if there is time and budget.
 func (r *retrier) wait(ctx context.Context, attempt int, least time.Duration) bool {
-	delay := least + r.random(r.longest(attempt))
+	delay := r.delay(attempt, least)
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay {
 		return false
 	}
 	return r.budget.withdraw() && deadline.Sleep(ctx, delay)
+}
+
+// delay is a random one after that attempt, and at least so long.
+func (r *retrier) delay(attempt int, least time.Duration) time.Duration {
+	return least + min(r.random(r.longest(attempt)), math.MaxInt64-least)
 }
 
 // longest is the longest delay after that attempt, before what the server asks for.

@@ -2,6 +2,7 @@ package setpoint_test
 
 import (
 	"context"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -110,6 +111,7 @@ func TestDelays(t *testing.T) {
 	}{
 		{"one beyond the deadline is not waited for", 250 * ms, problem(codes.Unavailable), []time.Duration{0, 100 * ms}, 100 * ms},
 		{"not even if the server asks for it", time.Second, problem(codes.ResourceExhausted, comeBack(time.Minute)), []time.Duration{0}, 0},
+		{"nor if it asks for ever", time.Second, problem(codes.ResourceExhausted, comeBack(math.MaxInt64)), []time.Duration{0}, 0},
 		{"within the deadline they are", 350 * ms, problem(codes.Unavailable), []time.Duration{0, 100 * ms, 300 * ms}, 300 * ms},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -116,6 +116,9 @@ func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
 	s.number++
 	call := &streamCall{number: s.number, id: strconv.FormatUint(s.number, 10), message: message, answer: make(chan Result, 1)}
 	message.Id = call.id
+	if size, most := proto.Size(message), s.client.config.maxSendBytes; size > most { // it would end the stream of all
+		return nil, status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the %d that may be sent", size, most)
+	}
 	s.waiting[call.id] = call
 	s.enqueueLocked(call)
 	return call, nil
@@ -189,7 +192,7 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 	}
 	_ = call.told.by(result.Err)
 	call.delayed = true
-	time.AfterFunc(least+retries.random(retries.longest(call.attempts)), func() {
+	time.AfterFunc(retries.delay(call.attempts, least), func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if call.delayed = false; s.waiting[call.id] == call {

@@ -344,6 +344,62 @@ func TestAStreamThatIsSilentIsLeft(t *testing.T) {
 	})
 }
 
+// A request that is too large fails alone: gRPC would end the stream, and with it all other requests.
+func TestARequestThatIsTooLargeFailsAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			all, err := received(stream, 1)
+			if err != nil {
+				return err
+			}
+			time.Sleep(time.Second)
+			return stream.Send(answerTo(all[0]))
+		}).serve(t, two, setpoint.WithMaxMessageBytes(1000, 1<<20))
+		stream := client.Stream(0)
+		var asking sync.WaitGroup
+		asking.Go(func() {
+			if _, err := stream.Recommend(t.Context(), queue(web, 0, 50)); err != nil {
+				t.Errorf("the other one got %v", err)
+			}
+		})
+		synctest.Wait()
+		large := queue(web, 1, 50)
+		large.Pods = append(large.Pods, &setpointv1.Pod{Name: strings.Repeat("x", 1000)})
+		_, err := stream.Recommend(t.Context(), large)
+		wantCode(t, err, codes.ResourceExhausted)
+		asking.Wait()
+	})
+}
+
+// Answers that nobody asked for do not hide that others are missing.
+func TestAStreamThatAnswersTwiceAndIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			all, err := received(stream, 1)
+			if err != nil {
+				return err
+			}
+			for range 3 {
+				if err := stream.Send(answerTo(all[0])); err != nil {
+					return err
+				}
+			}
+			<-stream.Context().Done()
+			return nil
+		}, echo).serve(t, two)
+		stream := client.Stream(0)
+		wantAnswers(t, ask(t, stream, 1))
+		synctest.Wait()
+		s.begun = time.Now()
+		wantAnswers(t, ask(t, stream, 1))
+		if len(s.streams) != 2 || !strings.HasSuffix(s.streams[1], "after 4.1s") {
+			t.Errorf("streams began at %v, want the second after 4.1 s", s.streams)
+		}
+	})
+}
+
 func TestAStreamThatCannotBeOpened(t *testing.T) {
 	for _, tt := range []struct {
 		name    string

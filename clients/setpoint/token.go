@@ -2,7 +2,9 @@ package setpoint
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 )
 
 // TokenSource returns the bearer token for an attempt of a call. It is called on many
@@ -21,6 +23,9 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	token, err := b.token(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("bearer token: %w", err)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
+		return nil, errors.New("bearer token: it has a line break, or another character that no header may have")
 	}
 	return map[string]string{"authorization": "Bearer " + token}, nil
 }

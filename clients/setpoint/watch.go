@@ -95,7 +95,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			}
 			// The budget is for calls: reconnecting watchers must not use it up. Each makes one
 			// attempt per delay.
-			if !deadline.Sleep(ctx, least+c.retries.random(c.retries.longest(failures))) {
+			if !deadline.Sleep(ctx, c.retries.delay(failures, least)) {
 				yield(nil, before.by(status.FromContextError(ctx.Err()).Err()))
 				return
 			}
@@ -122,8 +122,8 @@ type watch struct {
 
 // stream opens a stream and yields its responses until it ends. It returns whether any arrived,
 // and why the stream ended.
-func (w *watch) stream(ctx context.Context) (answered bool, err error) {
-	ctx, cancel := context.WithCancelCause(ctx)
+func (w *watch) stream(life context.Context) (answered bool, err error) {
+	ctx, cancel := context.WithCancelCause(life)
 	defer cancel(nil)
 	// A connection may accept the request and stay silent. A healthy service answers at once.
 	first := w.client.config.retry.AttemptTimeout
@@ -142,7 +142,8 @@ func (w *watch) stream(ctx context.Context) (answered bool, err error) {
 		}
 		answered = true
 		silence.Stop() // the caller may take its time
-		if !w.take(ctx, response) {
+		// The time for it may have run out meanwhile: its token counts, so its decisions do.
+		if !w.take(life, response) {
 			w.left = true
 			return true, nil
 		}

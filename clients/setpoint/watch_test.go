@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -220,6 +221,56 @@ func TestAWatchTakesDecisionsApart(t *testing.T) {
 			}
 		})
 	}
+}
+
+// late hands out what a stream received only after a while, as a process does that was paused.
+type late struct {
+	grpc.ClientStream
+	after time.Duration
+}
+
+func (l late) RecvMsg(m any) error {
+	err := l.ClientStream.RecvMsg(m)
+	if r, ok := m.(*setpointv1.WatchDecisionsResponse); ok && len(r.GetDecisions()) > 0 {
+		time.Sleep(l.after)
+	}
+	return err
+}
+
+// Decisions that arrive as the watch gives up its stream are not lost: the next one begins after them.
+func TestAWatchTakesWhatItReceivedLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		script := &watchScript{parts: []func(watchStream) error{func(stream watchStream) error {
+			together := &setpointv1.WatchDecisionsResponse{ResumeToken: "b"}
+			for _, id := range []string{"d1", "d2"} {
+				together.Decisions = append(together.Decisions, &setpointv1.WatchedDecision{Decision: &setpointv1.Decision{RecommendationId: id}})
+			}
+			if err := stream.Send(&setpointv1.WatchDecisionsResponse{ResumeToken: "a"}); err != nil {
+				return err
+			}
+			if err := stream.Send(together); err != nil {
+				return err
+			}
+			<-stream.Context().Done()
+			return nil
+		}, sends(status.Error(codes.Internal, ""))}}
+		client := (&fake{watch: script.play}).serve(t, two, setpoint.WithDialOptions(grpc.WithChainStreamInterceptor(
+			func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
+				stream, err := open(ctx, desc, cc, method, options...)
+				return late{stream, time.Minute}, err
+			})))
+		var got []string
+		for r, err := range client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: everything}, nil) {
+			if err != nil {
+				got = append(got, status.Code(err).String())
+			} else if d := r.GetDecision(); d != nil {
+				got = append(got, d.GetRecommendationId())
+			}
+		}
+		if want := []string{"d1", "d2", "Internal"}; !slices.Equal(got, want) || strings.Join(script.began, ",") != " false,b false" {
+			t.Errorf("got %v of streams that began with %q, want %v", got, script.began, want)
+		}
+	})
 }
 
 // A slow caller is no silent server: the watch waits for it.
