@@ -7,8 +7,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
-
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
 // hedger sends further attempts of a call while the first is unanswered. It sits between
@@ -22,7 +20,7 @@ type hedger struct {
 // unary is the interceptor.
 func (h *hedger) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	answer, ok := reply.(proto.Message)
-	if !ok || !repeatable[method] || method == setpointv1.TargetService_DeleteTarget_FullMethodName || writesBack(options) {
+	if !ok || !repeatable[method] || deleting[method] || writesBack(options) {
 		return invoke(ctx, method, req, reply, cc, options...)
 	}
 	// The losing attempts have to end first: they read the request, which belongs to the caller

@@ -92,6 +92,7 @@ func (d *directory) client(tb testing.TB, names []string, options ...setpoint.Op
 type fake struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	setpointv1.UnimplementedTargetServiceServer
+	setpointv1.UnimplementedOverrideServiceServer
 
 	recommend func(ctx context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error)
 	batch     func(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error)
@@ -153,6 +154,10 @@ func (f *fake) DeleteTarget(ctx context.Context, _ *setpointv1.DeleteTargetReque
 	return &setpointv1.DeleteTargetResponse{}, f.remove(f.note(ctx, nil).number)
 }
 
+func (f *fake) DeleteOverride(ctx context.Context, _ *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
+	return &setpointv1.DeleteOverrideResponse{}, f.remove(f.note(ctx, nil).number)
+}
+
 func (f *fake) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream watchStream) error {
 	f.note(stream.Context(), nil)
 	return f.watch(req, stream)
@@ -180,6 +185,7 @@ func (f *fake) serve(t testing.TB, names []string, options ...setpoint.Option) *
 			}))
 		setpointv1.RegisterRecommendationServiceServer(server, f)
 		setpointv1.RegisterTargetServiceServer(server, f)
+		setpointv1.RegisterOverrideServiceServer(server, f)
 		go func() { _ = server.Serve(listener) }()
 		t.Cleanup(server.Stop)
 		all.set(name, listener.DialContext)

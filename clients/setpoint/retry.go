@@ -93,8 +93,15 @@ var repeatable = map[string]bool{
 	setpointv1.TargetService_GetTargetSpec_FullMethodName:             true,
 	setpointv1.TargetService_ListTargetSpecs_FullMethodName:           true,
 	setpointv1.OverrideService_ListOverrides_FullMethodName:           true,
+	setpointv1.OverrideService_DeleteOverride_FullMethodName:          true,
 	setpointv1.FleetService_GetFleet_FullMethodName:                   true,
 	// CreateOverride is not: without an overrideId each attempt creates another one.
+}
+
+// deleting are those that delete: after a failed attempt NOT_FOUND says that it had deleted it.
+var deleting = map[string]bool{
+	setpointv1.TargetService_DeleteTarget_FullMethodName:     true,
+	setpointv1.OverrideService_DeleteOverride_FullMethodName: true,
 }
 
 // unary is the interceptor.
@@ -107,7 +114,7 @@ func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *
 	var before told
 	for attempt := 1; ; attempt++ {
 		err := before.by(invoke(ctx, method, req, reply, cc, options...))
-		if attempt > 1 && method == setpointv1.TargetService_DeleteTarget_FullMethodName && status.Code(err) == codes.NotFound {
+		if attempt > 1 && deleting[method] && status.Code(err) == codes.NotFound {
 			return nil
 		}
 		if err == nil || !r.shouldRetry(ctx, attempt, err) {

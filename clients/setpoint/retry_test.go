@@ -433,7 +433,11 @@ func TestADeletion(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				f := &fake{remove: func(attempt int) error { return tt.outcomes[attempt-1] }}
-				wantCode(t, f.serve(t, two).DeleteTarget(t.Context(), web), tt.want)
+				client := f.serve(t, two)
+				wantCode(t, client.DeleteTarget(t.Context(), web), tt.want)
+				f.calls = nil
+				_, err := setpointv1.NewOverrideServiceClient(client.Conn()).DeleteOverride(t.Context(), &setpointv1.DeleteOverrideRequest{})
+				wantCode(t, err, tt.want)
 				if got := len(f.times()); got != len(tt.outcomes) {
 					t.Errorf("%d attempts, want %d", got, len(tt.outcomes))
 				}
