@@ -119,8 +119,9 @@ class Client:
     def batch_recommend(self, requests: Sequence[RecommendRequestLike], *, timeout: Optional[float] = None) -> list[Result]:
         """Asks for many targets. The results are as many as the requests and in their order; a bad
         request fails alone. More than a service takes at once go in several calls, one after the
-        other. Requests that failed for a reason that may pass are sent again, together, unless a
-        later one for their target was answered meanwhile."""
+        other: timeout bounds all of them, the client's own each. Requests that failed for a reason
+        that may pass are sent again, together, unless a later one for their target was answered
+        meanwhile."""
         if isinstance(requests, (Mapping, str)):
             raise TypeError("setpoint: batch_recommend takes a list of requests")
         everything: list[recommendations.RecommendRequest] = []
@@ -131,9 +132,10 @@ class Client:
             except Error as error:
                 refused.append((i, error))
         results: list[Result] = []
+        deadline = None if timeout is None else Deadline(timeout)
         while len(results) < len(everything):
             rest = everything[len(results) : len(results) + self._max_batch]
-            results += self._recommend_all(rest[: self._fitting(rest)], timeout)
+            results += self._recommend_all(rest[: self._fitting(rest)], deadline or Deadline(self._timeout))
         for i, error in refused:
             results.insert(i, Result(None, error))
         return results
@@ -357,8 +359,7 @@ class Client:
                 return i
         return len(requests)
 
-    def _recommend_all(self, requests: Sequence[recommendations.RecommendRequest], timeout: Optional[float]) -> list[Result]:
-        deadline = Deadline(self._timeout if timeout is None else timeout)
+    def _recommend_all(self, requests: Sequence[recommendations.RecommendRequest], deadline: Deadline) -> list[Result]:
         results = [Result(None, None)] * len(requests)
         told = [Told() for _ in requests]
         left = list(range(len(requests)))  # those to be sent, in order

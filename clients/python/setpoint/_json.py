@@ -81,16 +81,21 @@ def _said(value: Any) -> str:
     return f"{type(value).__name__} {str(value)[:40]!r}"
 
 
+# The bits of whole numbers, and whether they have a sign.
 _WHOLE = {
-    FieldDescriptor.TYPE_INT32, FieldDescriptor.TYPE_INT64, FieldDescriptor.TYPE_UINT32, FieldDescriptor.TYPE_UINT64,
-    FieldDescriptor.TYPE_SINT32, FieldDescriptor.TYPE_SINT64,
+    FieldDescriptor.TYPE_INT32: (32, True), FieldDescriptor.TYPE_INT64: (64, True), FieldDescriptor.TYPE_UINT32: (32, False),
+    FieldDescriptor.TYPE_UINT64: (64, False), FieldDescriptor.TYPE_SINT32: (32, True), FieldDescriptor.TYPE_SINT64: (64, True),
 }  # fmt: skip
 
 
-def _is_whole(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.lstrip("-").isdigit()
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and value == value // 1
+def _is_whole(value: Any, bits: int, signed: bool) -> bool:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        return False
+    if isinstance(value, bool) or not isinstance(value, str) and value != number:
+        return False
+    return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) if signed else 0 <= number < 2**bits
 
 
 def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violation], name: str = "") -> Any:
@@ -104,8 +109,8 @@ def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violatio
         return json.dumps(value)
     if field.type == FieldDescriptor.TYPE_STRING and not isinstance(value, str):
         wrong.append(Violation(path, f"must be a string, is {_said(value)}"))
-    elif field.type in _WHOLE and not _is_whole(value):
-        wrong.append(Violation(path, f"must be a whole number, is {_said(value)}"))
+    elif field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):
+        wrong.append(Violation(path, f"must be a whole number of {_WHOLE[field.type][0]} bits, is {_said(value)}"))
     elif field.type == FieldDescriptor.TYPE_BOOL and not isinstance(value, bool):
         wrong.append(Violation(path, f"must be true or false, is {_said(value)}"))
     return value

@@ -91,9 +91,14 @@ class Retrier:
             return error.retry_delay or 0.0
         return error.retry_delay if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
+    def delay(self, attempt: int, least: float) -> float:
+        """Returns a random delay after that attempt, at least so long, and no longer than anybody can wait."""
+        longest = min(self.policy.base_delay * 2 ** min(attempt - 1, 60), self.policy.max_delay)
+        return min(least + random.uniform(0, longest), threading.TIMEOUT_MAX)
+
     def wait(self, attempt: int, least: float, deadline: Deadline, closed: threading.Event) -> bool:
         """Waits for the attempt after the one given, if there is time and budget."""
-        delay = least + random.uniform(0, min(self.policy.base_delay * 2 ** (attempt - 1), self.policy.max_delay))
+        delay = self.delay(attempt, least)
         if deadline.left() <= delay:
             return False
         with self._lock:

@@ -7,6 +7,7 @@ import os
 import re
 import threading
 import time
+import weakref
 from dataclasses import dataclass
 from typing import Any, Iterator, Optional
 
@@ -108,6 +109,7 @@ class Transport:
         self._closed = False
         self._answered = False
         self._failed: dict[int, float] = {}  # since when addresses did not answer
+        self._streams: weakref.WeakSet[Any] = weakref.WeakSet()  # also on channels that others have replaced
         self._connect()
 
     def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
@@ -132,9 +134,14 @@ class Transport:
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
         try:
-            return call(request, metadata=metadata, timeout=timeout)
+            stream = call(request, metadata=metadata, timeout=timeout)
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
+        with self._lock:
+            self._streams.add(stream)
+            if self._closed:
+                stream.cancel()
+        return stream
 
     def received(self, call: Any, address: int) -> Iterator[Any]:
         """Returns what comes on a stream."""
@@ -172,9 +179,13 @@ class Transport:
         if not self._token:
             return None
         try:
-            return (("authorization", "Bearer " + self._token()),)
+            token = self._token()
+            fits = re.fullmatch("[ -~]*", token)
         except Exception as error:
             raise Error(grpc.StatusCode.UNAUTHENTICATED, f"bearer token: {error}") from error
+        if not fits:
+            raise Error(grpc.StatusCode.UNAUTHENTICATED, "bearer token: it has a line break, or another character that no header may have")
+        return (("authorization", "Bearer " + token),)
 
     def _channel(self, address: int) -> grpc.Channel:
         self._connect()
@@ -189,8 +200,10 @@ class Transport:
             return self._channels[address]
 
     def _opened(self, address: int) -> grpc.Channel:
-        name = self.addresses[address]
-        return grpc.secure_channel(name, self._trusted, self._options) if self._trusted else grpc.insecure_channel(name, self._options)
+        name, options = self.addresses[address], self._options
+        if on_loopback(name):
+            options = [*options, ("grpc.enable_http_proxy", 0)]  # a proxy of the environment is on another machine
+        return grpc.secure_channel(name, self._trusted, options) if self._trusted else grpc.insecure_channel(name, options)
 
     def _gone(self) -> Error:
         return Error(grpc.StatusCode.CANCELLED if self._closed else grpc.StatusCode.UNAVAILABLE, "the connection was closed")
@@ -198,7 +211,9 @@ class Transport:
     def close(self) -> None:
         with self._lock:
             self._closed = True
-            channels = self._channels
+            channels, streams = self._channels, list(self._streams)
+        for stream in streams:
+            stream.cancel()
         for channel in channels:
             channel.close()
 

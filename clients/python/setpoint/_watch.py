@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import random
 import threading
 import time
 from typing import Any, Callable, Iterator, Optional
@@ -121,7 +120,7 @@ class Watch:
                 if self._interrupted is not None:
                     self._interrupted(error)
             # The budget is for calls: watches that come back must not take it from them.
-            if self._closed.wait(least + random.uniform(0, min(policy.base_delay * 2 ** min(failures - 1, 60), policy.max_delay))):
+            if self._closed.wait(self._retrier.delay(failures, least)):
                 raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
 
     def _stream(self, address: int) -> Iterator[targets.WatchDecisionsResponse]:
@@ -130,7 +129,8 @@ class Watch:
         silence = _Silence(call)
         try:
             # A connection may take the request and be silent. A service that is well answers at once.
-            silence.expect(self._retrier.policy.attempt_timeout or _SILENCE)
+            first = self._retrier.policy.attempt_timeout
+            silence.expect(first if first > 0 else _SILENCE)
             for response in self._transport.received(call, address):
                 silence.expect(math.inf)  # the caller may take its time
                 self._begun = True

@@ -17,16 +17,13 @@ import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simula
 import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
 import { made } from "./made.js";
-import { Deadline, defaultRetry, Retrier, Told } from "./retry.js";
+import { after, Deadline, defaultRetry, ending, Retrier, Told } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import type { Transport } from "./transport.js";
 import { copied, Watch } from "./watch.js";
 import type { WatchOptions } from "./watch.js";
-
-/** Timers of more fire at once. */
-const longestTimerMs = 2 ** 31 - 1;
 
 /** Settings of every client. */
 export interface ClientOptions {
@@ -84,7 +81,7 @@ export class Client {
     this.timeoutMs = options.timeoutMs ?? 10_000;
     this.maxBatch = options.maxBatch ?? 1000;
     this.maxRequestBytes = options.maxRequestBytes ?? 16 << 20;
-    this.retrier = new Retrier(options.retry, transport.addresses);
+    this.retrier = new Retrier(options.retry, transport.addresses, transport.closed);
     if (!(this.maxBatch >= 1) || !(this.maxRequestBytes >= 1)) {
       throw new RangeError("maxBatch and maxRequestBytes must be at least 1");
     }
@@ -101,23 +98,27 @@ export class Client {
   /**
    * Asks for many targets. The results are as many as the requests and in their order; a bad
    * request fails alone. More than a service takes at once go in several calls, one after the
-   * other. Requests that failed for a reason that may pass are sent again, together, unless a
-   * later one for their target was answered meanwhile.
+   * other: timeoutMs bounds all of them, the client's own each. Requests that failed for a reason
+   * that may pass are sent again, together, unless a later one for their target was answered
+   * meanwhile.
    */
-  async batchRecommend(requests: readonly MessageInitShape<typeof RecommendRequestSchema>[], options?: CallOptions): Promise<Result[]> {
-    const all: RecommendRequest[] = [];
+  async batchRecommend(requests: readonly MessageInitShape<typeof RecommendRequestSchema>[], options: CallOptions = {}): Promise<Result[]> {
+    const all: RecommendRequest[] = [], sizes: number[] = [];
     const refused: [number, Result][] = []; // those that are no requests
     for (const [i, request] of requests.entries()) {
       try {
-        all.push(identified(made(RecommendRequestSchema, request)));
+        const one = identified(made(RecommendRequestSchema, request));
+        sizes.push(toBinary(RecommendRequestSchema, one).length);
+        all.push(one);
       } catch (error) {
         refused.push([i, { error: asError(error) }]);
       }
     }
     const results: Result[] = [];
+    const shared = options.timeoutMs === undefined ? undefined : deadlineOf(options, 0);
     for (let first = 0; first < all.length;) {
-      const n = this.fitting(all.slice(first, first + this.maxBatch));
-      results.push(...await this.recommendAll(all.slice(first, first + n), options));
+      const n = this.fitting(sizes.slice(first, first + this.maxBatch));
+      results.push(...await this.recommendAll(all.slice(first, first + n), shared ?? deadlineOf(options, this.timeoutMs)));
       first += n;
     }
     for (const [i, result] of refused) {
@@ -213,17 +214,15 @@ export class Client {
 
   private async *simulated(request: SimulateRequest, deadline: Deadline): AsyncGenerator<SimulateResponse> {
     const first = async (_: number, address: number) => {
-      const ending = new AbortController();
-      const end = () => ending.abort();
-      deadline.signal?.addEventListener("abort", end, { once: true });
-      const timer = deadline.leftMs() < longestTimerMs ? setTimeout(end, deadline.leftMs()) : undefined;
+      const { ending: one, close: forget } = ending(deadline.signal);
+      const timer = after(deadline.leftMs(), () => one.abort());
       const close = () => {
         clearTimeout(timer);
-        deadline.signal?.removeEventListener("abort", end);
-        end();
+        forget();
+        one.abort();
       };
       try {
-        const responses = this.transport.stream(SimulationService.method.simulate, request, { address, signal: ending.signal })[Symbol.asyncIterator]();
+        const responses = this.transport.stream(SimulationService.method.simulate, request, { address, signal: one.signal })[Symbol.asyncIterator]();
         return { next: await responses.next(), responses, close };
       } catch (problem) {
         close();
@@ -347,21 +346,20 @@ export class Client {
     }, deadline, mayRepeat);
   }
 
-  /** fitting returns how many of the requests fit into one call, at least one. */
-  private fitting(requests: readonly RecommendRequest[]): number {
+  /** fitting returns how many requests of those sizes fit into one call, at least one. */
+  private fitting(sizes: readonly number[]): number {
     const tag = 6; // of a request in a batch, with its length
-    let size = 0;
-    for (const [i, request] of requests.entries()) {
-      size += toBinary(RecommendRequestSchema, request).length + tag;
-      if (i > 0 && size > this.maxRequestBytes) {
+    let sum = 0;
+    for (const [i, size] of sizes.entries()) {
+      sum += size + tag;
+      if (i > 0 && sum > this.maxRequestBytes) {
         return i;
       }
     }
-    return requests.length;
+    return sizes.length;
   }
 
-  private async recommendAll(requests: RecommendRequest[], options: CallOptions = {}): Promise<Result[]> {
-    const deadline = deadlineOf(options, this.timeoutMs);
+  private async recommendAll(requests: RecommendRequest[], deadline: Deadline): Promise<Result[]> {
     const results = new Array<Result>(requests.length);
     const told = requests.map(() => new Told());
     let left = requests.map((_, i) => i); // those to be sent, in order

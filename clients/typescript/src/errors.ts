@@ -98,6 +98,20 @@ export function invalid(violations: Violation[]): SetpointError {
   return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
 }
 
+/** bearer is the header of a token. */
+export async function bearer(token: () => string | Promise<string>): Promise<string> {
+  let value: string;
+  try {
+    value = await token();
+  } catch (error) {
+    throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (!/^[ -~]*$/.test(value)) { // whoever finds it later quotes it
+    throw new SetpointError("UNAUTHENTICATED", "bearer token: it has a line break, or another character that no header may have");
+  }
+  return `Bearer ${value}`;
+}
+
 /** asError is what a call failed with, as an error of it. */
 export function asError(problem: unknown): SetpointError {
   return problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));

@@ -4,9 +4,10 @@ import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageSh
 import * as grpc from "@grpc/grpc-js";
 import { onLoopback, readAddresses } from "./addresses.js";
 import { unpacked } from "./details.js";
-import { fromStatus, SetpointError } from "./errors.js";
+import { bearer, fromStatus, SetpointError } from "./errors.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
+import { ending } from "./retry.js";
 import { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import type { TokenSource } from "./token.js";
 import type { Attempt, Transport } from "./transport.js";
@@ -51,7 +52,7 @@ export class GrpcTransport implements Transport {
   private clients: grpc.Client[] = [];
   private version = "";
   private lookedAt = -Infinity;
-  private closed = false;
+  private readonly closing = new AbortController();
   private answered = false;
   private readonly plain: boolean;
 
@@ -79,11 +80,16 @@ export class GrpcTransport implements Transport {
     return this.list.length;
   }
 
+  get closed(): AbortSignal {
+    return this.closing.signal;
+  }
+
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
     const metadata = await this.metadata();
     const client = this.client(attempt.address);
+    const { ending: { signal: ended }, close } = ending(attempt.signal, this.closed);
     return new Promise((resolve, reject) => {
       const deadline = Date.now() + attempt.timeoutMs; // Infinity: none
       const call = client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
@@ -92,20 +98,19 @@ export class GrpcTransport implements Transport {
         (bytes) => fromBinary(method.output, bytes),
         request, metadata, { deadline },
         (error, answer) => {
-          attempt.signal?.removeEventListener("abort", cancel);
+          close();
           if (error || !answer) {
-            reject(error ? this.told(errorOf(error, !attempt.signal?.aborted && Date.now() >= deadline - deadlineSlackMs)) : new SetpointError("INTERNAL", "the answer is empty"));
+            reject(error ? this.told(errorOf(error, !ended.aborted && Date.now() >= deadline - deadlineSlackMs)) : new SetpointError("INTERNAL", "the answer is empty"));
           } else {
             this.answered = true;
             resolve(answer);
           }
         },
       );
-      const cancel = () => call.cancel();
-      if (attempt.signal?.aborted) {
-        cancel();
+      ended.addEventListener("abort", () => call.cancel());
+      if (ended.aborted) {
+        call.cancel();
       }
-      attempt.signal?.addEventListener("abort", cancel, { once: true });
     });
   }
 
@@ -119,11 +124,11 @@ export class GrpcTransport implements Transport {
       (bytes) => fromBinary(method.output, bytes),
       request, metadata,
     );
-    const cancel = () => call.cancel();
-    attempt.signal.addEventListener("abort", cancel, { once: true });
+    const { ending: { signal: ended }, close } = ending(attempt.signal, this.closed);
+    ended.addEventListener("abort", () => call.cancel());
     try {
-      if (attempt.signal.aborted) {
-        cancel();
+      if (ended.aborted) {
+        call.cancel();
       }
       for await (const answer of call) {
         this.answered = true;
@@ -132,9 +137,9 @@ export class GrpcTransport implements Transport {
     } catch (error) {
       throw error instanceof Error && "code" in error && typeof error.code === "number" ? this.told(errorOf(error as grpc.ServiceError, false)) : error;
     } finally {
-      attempt.signal.removeEventListener("abort", cancel);
+      close();
       call.on("error", () => {}); // nobody hears that it was cancelled
-      cancel();
+      call.cancel();
     }
   }
 
@@ -156,11 +161,7 @@ export class GrpcTransport implements Transport {
   private async metadata(): Promise<grpc.Metadata> {
     const metadata = new grpc.Metadata();
     if (this.token) {
-      try {
-        metadata.set("authorization", `Bearer ${await this.token()}`);
-      } catch (error) {
-        throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
-      }
+      metadata.set("authorization", await bearer(this.token));
     }
     return metadata;
   }
@@ -168,20 +169,20 @@ export class GrpcTransport implements Transport {
   private client(address: number): grpc.Client {
     this.connect();
     const client = this.clients[address];
-    if (this.closed || !client) {
+    if (this.closed.aborted || !client) {
       throw new SetpointError("CANCELLED", "the client is closed");
     }
     return client;
   }
 
   close(): void {
-    this.closed = true;
+    this.closing.abort();
     this.clients.forEach((client) => client.close());
   }
 
   /** connect makes the clients, anew when a file has changed. Calls that are running end on the old ones. */
   private connect(): void {
-    if (this.closed || performance.now() - this.lookedAt < 1000) {
+    if (this.closed.aborted || performance.now() - this.lookedAt < 1000) {
       return;
     }
     this.lookedAt = performance.now();
@@ -193,7 +194,7 @@ export class GrpcTransport implements Transport {
       }
       const credentials = this.credentials();
       const before = this.clients;
-      this.clients = this.list.map((address) => new grpc.Client(address, credentials, this.channelOptions()));
+      this.clients = this.list.map((address) => new grpc.Client(address, credentials, this.channelOptions(address)));
       this.version = version;
       before.forEach((client) => client.close());
     } catch (error) {
@@ -223,7 +224,7 @@ export class GrpcTransport implements Transport {
     return grpc.credentials.createSsl(read(tls?.caFile), read(tls?.keyFile), read(tls?.certFile));
   }
 
-  private channelOptions(): grpc.ChannelOptions {
+  private channelOptions(address: string): grpc.ChannelOptions {
     const { tls, userAgent = "setpoint-client-node", maxRequestBytes = 16 << 20, maxAnswerBytes = 256 << 20 } = this.options;
     return {
       "grpc.primary_user_agent": userAgent,
@@ -238,6 +239,7 @@ export class GrpcTransport implements Transport {
       // gRPC's own would leave a service that comes back unnoticed for two minutes.
       "grpc.initial_reconnect_backoff_ms": 250,
       "grpc.max_reconnect_backoff_ms": 5000,
+      ...(onLoopback(address) && { "grpc.enable_http_proxy": 0 }), // a proxy of the environment is on another machine
       ...(tls?.serverName !== undefined && { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
     };
   }
@@ -255,7 +257,9 @@ function errorOf(error: grpc.ServiceError, timeIsOver: boolean): SetpointError {
   if (trailer instanceof Uint8Array) {
     try {
       const { code, message, details } = fromBinary(StatusSchema, trailer);
-      return fromStatus(code, message, details.map(unpacked));
+      if (code === error.code) { // else the transport ended the call itself
+        return fromStatus(code, message, details.map(unpacked));
+      }
     } catch {
       // The code alone must do.
     }

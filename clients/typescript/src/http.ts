@@ -1,5 +1,6 @@
 import { codeOf, fromStatus, isObject, SetpointError } from "./errors.js";
 import type { Code } from "./errors.js";
+import { after, ending } from "./retry.js";
 import type { Attempt } from "./transport.js";
 
 /** How requests are made. */
@@ -27,16 +28,16 @@ export class Http {
 
   /** unary returns the answer to a call. */
   async unary(call: HttpCall, attempt: Attempt): Promise<unknown> {
-    const { ending, close } = this.ending(attempt.signal);
+    const { ending: one, close } = ending(attempt.signal, this.closing.signal);
     let late = false;
-    const timer = Number.isFinite(attempt.timeoutMs) ? setTimeout(() => {
+    const timer = after(attempt.timeoutMs, () => {
       late = true;
-      ending.abort();
-    }, attempt.timeoutMs) : undefined;
+      one.abort();
+    });
     try {
-      return parsed(await this.content(await this.ask(call, attempt.address, ending.signal)));
+      return parsed(await this.content(await this.ask(call, attempt.address, one.signal)));
     } catch (error) {
-      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, ending.signal);
+      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, one.signal);
     } finally {
       clearTimeout(timer);
       close();
@@ -45,9 +46,9 @@ export class Http {
 
   /** stream returns the answers to a call that has many: the result of each line. */
   async *stream(call: HttpCall, attempt: { address: number; signal: AbortSignal }): AsyncGenerator<unknown> {
-    const { ending, close } = this.ending(attempt.signal);
+    const { ending: one, close } = ending(attempt.signal, this.closing.signal);
     try {
-      const answer = await this.ask(call, attempt.address, ending.signal);
+      const answer = await this.ask(call, attempt.address, one.signal);
       for await (const line of linesOf(answer, Math.min(this.most(), mostOfLine))) {
         const value = parsed(line);
         const { result, error } = isObject(value) ? value : {};
@@ -57,29 +58,19 @@ export class Http {
         yield result;
       }
     } catch (error) {
-      throw failure(error, ending.signal);
+      throw failure(error, one.signal);
     } finally {
       close();
-      ending.abort();
+      one.abort();
     }
+  }
+
+  get closed(): AbortSignal {
+    return this.closing.signal;
   }
 
   close(): void {
     this.closing.abort();
-  }
-
-  /** ending ends an attempt with its caller's signal, or when the client is closed. */
-  private ending(signal: AbortSignal | undefined): { ending: AbortController; close: () => void } {
-    const ending = new AbortController();
-    const end = () => ending.abort();
-    const ends = [signal, this.closing.signal].filter((one) => one !== undefined);
-    for (const one of ends) {
-      one.addEventListener("abort", end, { once: true });
-    }
-    if (ends.some((one) => one.aborted)) {
-      end();
-    }
-    return { ending, close: () => ends.forEach((one) => one.removeEventListener("abort", end)) };
   }
 
   /** ask sends a request, and returns the answer if it is one of success. */
@@ -156,6 +147,11 @@ async function* linesOf(answer: Response, most: number): AsyncGenerator<string> 
   if (begun.trim() !== "") {
     yield begun;
   }
+}
+
+/** segments escapes a name for a path, but for the slashes between its segments. */
+export function segments(name: string): string {
+  return name.split("/").map(encodeURIComponent).join("/");
 }
 
 function parsed(content: string): unknown {

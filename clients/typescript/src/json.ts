@@ -1,4 +1,4 @@
-import { Http } from "./http.js";
+import { Http, segments } from "./http.js";
 import type { HttpOptions } from "./http.js";
 import type { WatchDecisionsRequestJson, WatchDecisionsResponseJson } from "./gen/setpoint/v1/target_service_pb.js";
 import { Deadline, Retrier } from "./retry.js";
@@ -70,7 +70,7 @@ export class JsonClient {
           query.set(name, String(value));
         }
       }
-      return this.http.stream({ verb: "GET", path: `/v1/${request.parent}/decisions:watch?${query}` }, attempt) as AsyncGenerator<WatchDecisionsResponseJson>;
+      return this.http.stream({ verb: "GET", path: `/v1/${segments(request.parent)}/decisions:watch?${query}` }, attempt) as AsyncGenerator<WatchDecisionsResponseJson>;
     }, this.retrier, options).run();
   }
 

@@ -91,13 +91,26 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
   const want = field.enum ? "number" : kinds[field.scalar!];
   if (want !== undefined && typeof value !== want && !(want === "bigint" && (typeof value === "number" || typeof value === "string"))) {
     wrong.push({ field: path, description: `must be a ${want}, is ${said(value)}` });
-  } else if (typeof value === "number" && want === "number" && !fractions.has(field.scalar!) && (!Number.isInteger(value) || Math.abs(value) > 2 ** 32)) {
-    wrong.push({ field: path, description: `must be a whole number of 32 bits, is ${value}` });
+  } else if ((want === "number" && !fractions.has(field.scalar!)) || want === "bigint") {
+    const bits = want === "bigint" ? 64 : 32;
+    if (!isWhole(value as number, bits, unsigned.has(field.scalar!))) {
+      wrong.push({ field: path, description: `must be a whole number of ${bits} bits, is ${said(value)}` });
+    }
   }
   return value;
 }
 
+function isWhole(value: string | number | bigint, bits: number, isUnsigned: boolean): boolean {
+  try {
+    const whole = BigInt(value);
+    return whole === (isUnsigned ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole));
+  } catch {
+    return false; // it is none
+  }
+}
+
 const fractions = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
+const unsigned = new Set([ScalarType.UINT32, ScalarType.FIXED32, ScalarType.UINT64, ScalarType.FIXED64]);
 
 /** The types of JavaScript for scalars; bytes have none of their own. */
 const kinds: Partial<Record<ScalarType, string>> = {

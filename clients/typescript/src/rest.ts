@@ -3,9 +3,9 @@ import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, JsonObjec
 import { onLoopback } from "./addresses.js";
 import { Client, clientOptions } from "./client.js";
 import type { ClientOptions } from "./client.js";
-import { invalid, SetpointError } from "./errors.js";
+import { bearer, invalid, SetpointError } from "./errors.js";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
-import { Http, text } from "./http.js";
+import { Http, segments, text } from "./http.js";
 import type { HttpCall, HttpOptions } from "./http.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
@@ -37,6 +37,7 @@ export function connectRest(url: string, options: RestOptions = {}): Client {
 /** RestTransport makes calls over REST, by the paths that the contract has. */
 export class RestTransport implements Transport {
   readonly addresses: number;
+  readonly closed: AbortSignal;
   private readonly http: Http;
 
   constructor(urls: string, options: RestOptions = {}) {
@@ -47,6 +48,7 @@ export class RestTransport implements Transport {
     }
     this.addresses = bases.length;
     this.http = new Http(bases, { ...options, fetch: token === undefined ? plain : withToken(plain, token) });
+    this.closed = this.http.closed;
   }
 
   async unary<I extends DescMessage, O extends DescMessage>(
@@ -73,25 +75,22 @@ export class RestTransport implements Transport {
 /** withToken sends a bearer token with each request. */
 function withToken(plain: typeof fetch, token: string | (() => string | Promise<string>)): typeof fetch {
   return async (input, init) => {
-    try {
-      const bearer = typeof token === "string" ? token : await token();
-      init = { ...init, headers: { ...init?.headers as Record<string, string>, authorization: `Bearer ${bearer}` } };
-    } catch (error) {
-      throw new SetpointError("UNAUTHENTICATED", `bearer token: ${text(error)}`);
-    }
-    return plain(input, init);
+    const authorization = await bearer(typeof token === "string" ? () => token : token);
+    return plain(input, { ...init, headers: { ...init?.headers as Record<string, string>, authorization } });
   };
 }
 
 function baseOf(url: string): string {
+  const shown = JSON.stringify(url.replace(/\/\/[^/]*@/, "//…@")); // without a password
   let parsedUrl: URL;
   try {
     parsedUrl = new URL(url);
   } catch {
-    throw new TypeError(`setpoint: ${JSON.stringify(url)} is no URL, such as https://setpoint.example.org:8080`);
+    throw new TypeError(`setpoint: ${shown} is no URL, such as https://setpoint.example.org:8080`);
   }
-  if (!/^https?:$/.test(parsedUrl.protocol) || parsedUrl.search !== "" || parsedUrl.hash !== "" || parsedUrl.username !== "") {
-    throw new TypeError(`setpoint: ${JSON.stringify(url)} must be http:// or https://, without query, fragment and user`);
+  const { protocol, search, hash, username, password } = parsedUrl;
+  if (!/^https?:$/.test(protocol) || [search, hash, username, password].some((part) => part !== "")) {
+    throw new TypeError(`setpoint: ${shown} must be http:// or https://, without query, fragment and user`);
   }
   return parsedUrl.href.replace(/\/+$/, "");
 }
@@ -122,6 +121,9 @@ interface Route {
 
 type AnyMethod = DescMethodUnary<DescMessage, DescMessage> | DescMethodServerStreaming<DescMessage, DescMessage>;
 
+/** A segment of a name. A URL would lead from . and .. to another path. */
+const segment = "(?!\\.{1,2}(?:/|$))[^/]+";
+
 const routes = new Map<AnyMethod, Route>();
 
 function routeOf(method: AnyMethod): Route {
@@ -144,7 +146,7 @@ function placeOf(method: AnyMethod, rule: HttpRule): Route {
   for (const part of rule.pattern.value.split(/(\{[^}]*\})/)) {
     const match = /^\{([^=}]+)(?:=([^}]*))?\}$/.exec(part);
     const pattern = match?.[2] ?? "*";
-    parts.push(match ? { field: name(match[1]!), pattern, form: new RegExp(`^${pattern.replaceAll("*", "[^/]+")}$`) } : { text: part });
+    parts.push(match ? { field: name(match[1]!), pattern, form: new RegExp(`^${pattern.replaceAll("*", segment)}$`) } : { text: part });
   }
   const answer = method.output.fields.find((f) => f.name === rule.responseBody)?.jsonName ?? "";
   return { verb: rule.pattern.case.toUpperCase(), parts, body: rule.body === "*" ? "*" : rule.body && name(rule.body), answer, others: [] };
@@ -168,7 +170,7 @@ function callOf<I extends DescMessage>(method: AnyMethod & { input: I }, request
       throw invalid([{ field: part.field, description: `must be ${part.pattern}, is ${JSON.stringify(value.slice(0, 200))}` }]);
     }
     // Names have slashes between their segments; the service refuses what is in none.
-    path += value.split("/").map(encodeURIComponent).join("/");
+    path += segments(value);
   }
   if (route.body === "*") {
     return { verb: route.verb, path, body: rest };

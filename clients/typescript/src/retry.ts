@@ -60,13 +60,35 @@ export class Told {
   }
 }
 
+/** The longest time of a timer, which fires at once beyond it: 24 days. */
+const longestTimerMs = 2 ** 31 - 1;
+
+/** after calls something when so much time is over, and not before: timers leave fractions out. Infinity: never. */
+export function after(ms: number, over: () => void): ReturnType<typeof setTimeout> | undefined {
+  return ms === Infinity ? undefined : setTimeout(over, Math.min(Math.ceil(ms) + 1, longestTimerMs));
+}
+
+/** ending ends with the first of some signals; close forgets them. */
+export function ending(...signals: (AbortSignal | undefined)[]): { ending: AbortController; close: () => void } {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  for (const one of signals) {
+    one?.addEventListener("abort", end, { once: true });
+  }
+  if (signals.some((one) => one?.aborted)) {
+    end();
+  }
+  return { ending, close: () => signals.forEach((one) => one?.removeEventListener("abort", end)) };
+}
+
 /** Retrier makes the attempts of calls, spread over all addresses. */
 export class Retrier {
   readonly policy: Retry;
   private tokens: number;
   private next = Math.floor(Math.random() * 1024);
 
-  constructor(policy: Partial<Retry> = {}, private readonly addresses: number) {
+  /** closed ends delays. */
+  constructor(policy: Partial<Retry> = {}, private readonly addresses: number, private readonly closed?: AbortSignal) {
     this.policy = { ...defaultRetry, ...policy };
     this.tokens = this.policy.budgetReserve;
   }
@@ -131,13 +153,33 @@ export class Retrier {
 
   /** wait waits for the attempt after the one given, if there is time and budget. */
   async wait(attempt: number, leastMs: number, deadline: Deadline): Promise<boolean> {
-    const longest = Math.min(this.policy.baseDelayMs * 2 ** (attempt - 1), this.policy.maxDelayMs);
-    const delay = leastMs + Math.random() * longest;
+    const delay = this.delayMs(attempt, leastMs);
     if (deadline.leftMs() <= delay || this.tokens < 1) {
       return false;
     }
     this.tokens--;
-    return deadline.sleep(delay);
+    return this.sleep(delay, deadline.signal);
+  }
+
+  /** delayMs is a random delay after that attempt, and at least so long. */
+  delayMs(attempt: number, leastMs: number): number {
+    return leastMs + Math.random() * Math.min(this.policy.baseDelayMs * 2 ** (attempt - 1), this.policy.maxDelayMs);
+  }
+
+  /** sleep reports whether the caller is still there afterwards. */
+  sleep(ms: number, signal: AbortSignal | undefined): Promise<boolean> {
+    const { ending: { signal: gone }, close } = ending(signal, this.closed);
+    return new Promise<boolean>((resolve) => {
+      const timer = after(ms, () => resolve(true));
+      const leave = () => {
+        clearTimeout(timer);
+        resolve(false);
+      };
+      gone.addEventListener("abort", leave);
+      if (gone.aborted) {
+        leave();
+      }
+    }).finally(close);
   }
 }
 
@@ -159,24 +201,5 @@ export class Deadline {
       return new SetpointError("CANCELLED", "the caller gave up");
     }
     return this.leftMs() <= 0 ? new SetpointError("DEADLINE_EXCEEDED", "the call took too long") : undefined;
-  }
-
-  /** sleep reports whether the caller is still there afterwards. */
-  sleep(ms: number): Promise<boolean> {
-    const signal = this.signal;
-    if (signal?.aborted) {
-      return Promise.resolve(false);
-    }
-    return new Promise((resolve) => {
-      const gone = () => {
-        clearTimeout(timer);
-        resolve(false);
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", gone);
-        resolve(true);
-      }, ms);
-      signal?.addEventListener("abort", gone, { once: true });
-    });
   }
 }

@@ -14,6 +14,8 @@ export interface Attempt {
 export interface Transport {
   /** How many addresses there are. */
   readonly addresses: number;
+  /** Comes when it is closed. */
+  readonly closed: AbortSignal;
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>>;

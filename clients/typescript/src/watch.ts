@@ -1,5 +1,5 @@
 import { SetpointError } from "./errors.js";
-import { Deadline, silent, Told } from "./retry.js";
+import { after, Deadline, ending, silent, Told } from "./retry.js";
 import type { Retrier } from "./retry.js";
 
 /** Settings of a watch. */
@@ -49,7 +49,7 @@ export class Watch<Q extends Request, R extends Response> {
   }
 
   async *run(): AsyncGenerator<R> {
-    const { maxDelayMs, baseDelayMs } = this.retrier.policy;
+    const { maxDelayMs } = this.retrier.policy;
     const deadline = new Deadline(0, this.options.signal);
     let used = new Set<number>();
     let told = new Told(); // since the last response
@@ -90,7 +90,7 @@ export class Watch<Q extends Request, R extends Response> {
       }
       this.options.interrupted?.(error);
       // The budget is for calls: watches that come back must not take it from them.
-      if (!await deadline.sleep(least + Math.random() * Math.min(baseDelayMs * 2 ** (failures - 1), maxDelayMs))) {
+      if (!await this.retrier.sleep(this.retrier.delayMs(failures, least), this.options.signal)) {
         throw new SetpointError("CANCELLED", "the caller gave up");
       }
     }
@@ -98,24 +98,21 @@ export class Watch<Q extends Request, R extends Response> {
 
   /** stream opens a stream and hands out what comes until it ends. */
   private async *stream(address: number): AsyncGenerator<R> {
-    const ending = new AbortController();
-    const end = () => ending.abort();
+    const { signal } = this.options;
+    const { ending: one, close } = ending(signal);
     let tooLong = false;
     let timer: ReturnType<typeof setTimeout> | undefined;
     const expect = (ms: number) => {
-      timer = setTimeout(() => {
+      timer = after(ms, () => {
         tooLong = true;
-        end();
-      }, ms);
+        one.abort();
+      });
     };
-    this.options.signal?.addEventListener("abort", end, { once: true });
-    if (this.options.signal?.aborted) {
-      end();
-    }
     try {
       // A connection may take the request and be silent. A service that is well answers at once.
-      expect(this.retrier.policy.attemptTimeoutMs || silenceMs);
-      for await (const response of this.open(this.request, { address, signal: ending.signal })) {
+      const { attemptTimeoutMs } = this.retrier.policy;
+      expect(attemptTimeoutMs > 0 ? attemptTimeoutMs : silenceMs);
+      for await (const response of this.open(this.request, { address, signal: one.signal })) {
         clearTimeout(timer); // the caller may take its time
         this.begun = true;
         const before = this.request.resumeToken ?? "";
@@ -124,11 +121,11 @@ export class Watch<Q extends Request, R extends Response> {
           response.missedUncounted = true;
           this.missed = false;
         }
-        for (const one of this.apart && response.decisions?.length ? this.apart(response, before) : [response]) {
-          if (ending.signal.aborted) {
+        for (const each of this.apart && response.decisions?.length ? this.apart(response, before) : [response]) {
+          if (signal?.aborted) { // its time may have run out meanwhile: the token counts, so the decisions do
             break; // the error comes next
           }
-          yield one;
+          yield each;
         }
         expect(silenceMs);
       }
@@ -139,8 +136,8 @@ export class Watch<Q extends Request, R extends Response> {
       throw error;
     } finally {
       clearTimeout(timer);
-      this.options.signal?.removeEventListener("abort", end);
-      end();
+      close();
+      one.abort();
     }
   }
 

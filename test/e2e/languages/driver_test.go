@@ -250,8 +250,8 @@ type driver struct {
 
 func startDriver(t *testing.T, environment []string, program string, args ...string) client {
 	t.Helper()
-	if extra, ok := extraCA.Load(t.Name()); ok {
-		environment = append(environment, "NODE_EXTRA_CA_CERTS="+extra.(string))
+	if further, ok := environments.Load(t.Name()); ok {
+		environment = append(environment, further.([]string)...)
 	}
 	cmd := exec.Command(program, args...)
 	cmd.Env = append(os.Environ(), environment...)
@@ -299,9 +299,8 @@ func startDriver(t *testing.T, environment []string, program string, args ...str
 	return d
 }
 
-// extraCA are certificates that Node.js trusts besides the usual ones, by the test's name: its
-// fetch takes them from the environment alone.
-var extraCA sync.Map
+// environments are further variables of the drivers, []string by the test's name.
+var environments sync.Map
 
 func (d *driver) do(t *testing.T, command map[string]any) said {
 	t.Helper()

@@ -3,9 +3,11 @@
 package languages
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -57,8 +59,10 @@ func TestClients(t *testing.T) {
 		{"a deletion whose answer is lost", aDeletionWhoseAnswerIsLost},
 		{"lists are of all pages", listsAreOfAllPages},
 		{"batches", batches},
+		{"the calls of a batch share its time", theCallsOfABatchShareItsTime},
 		{"a batch sends again what failed", aBatchSendsAgainWhatFailed},
 		{"a batch whose answers are mixed up", aBatchWhoseAnswersAreMixedUp},
+		{"a token that no header can hold", aTokenThatNoHeaderCanHold},
 	} {
 		t.Run(tt.name, func(t *testing.T) { tt.test(t, s) })
 	}
@@ -175,6 +179,10 @@ func overridesOfEachPlace(t *testing.T, s *service.Instance) {
 			wantCode(t, c.do(t, map[string]any{"op": "deleteOverride", "name": name}).Error, "NOT_FOUND")
 		}
 		refused := c.do(t, map[string]any{"op": "override", "name": web, "request": object(t, &setpointv1.Override{Hold: true})})
+		wantCode(t, refused.Error, "INVALID_ARGUMENT")
+		// A URL would lead from such a namespace to its cluster.
+		all := &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))}
+		refused = c.do(t, map[string]any{"op": "override", "name": cluster + "/namespaces/..", "request": object(t, all)})
 		wantCode(t, refused.Error, "INVALID_ARGUMENT")
 	})
 }
@@ -496,6 +504,24 @@ func batches(t *testing.T, s *service.Instance) {
 	})
 }
 
+// The time of a batch bounds all of its calls: what is left over is not sent.
+func theCallsOfABatchShareItsTime(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, func(ctx context.Context, _ attempt, _ func() error) error { return hangs(ctx) })
+		config.MaxBatch = 1
+		c := open(t, l, config)
+		one := object(t, queue(target(t, "web"), 3, 50))
+		began := time.Now()
+		results := c.do(t, map[string]any{"op": "batch", "requests": []any{one, one, one, one, one}, "timeout": 1}).Results
+		if got := codesOf(results); got != strings.TrimSpace(strings.Repeat("DEADLINE_EXCEEDED ", 5)) {
+			t.Errorf("got %s", got)
+		}
+		if n := len(f.seen()); n != 1 || time.Since(began) > patience {
+			t.Errorf("%d calls", n)
+		}
+	})
+}
+
 // Requests of a batch that fail for a reason that may pass are sent again, alone.
 func aBatchSendsAgainWhatFailed(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
@@ -562,6 +588,24 @@ func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
 			})
 		})
 	}
+}
+
+// A token with a line break is told as that, is not sent, and is not quoted.
+func aTokenThatNoHeaderCanHold(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		f, config := startFronts(t, l, 1, s, passes)
+		for _, token := range []string{"sp_sec\nret", "sp_secr\u00e9t", "sp_secr\u20act"} {
+			config.Token, config.TokenOverInsecure = token, true
+			_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+			wantCode(t, err, "UNAUTHENTICATED")
+			if strings.Contains(err.Message, "sp_") || !strings.Contains(err.Message, "bearer token: ") {
+				t.Errorf("it says %q", err.Message)
+			}
+		}
+		if n := len(f.seen()); n != 0 {
+			t.Errorf("%d attempts", n)
+		}
+	})
 }
 
 // The service is stopped and killed amid calls: no call fails, nothing counts twice.
@@ -641,7 +685,7 @@ func TestTokensAndTLS(t *testing.T) {
 		if l.rest {
 			secured.Target = "https://" + s.RESTAddr()
 		}
-		extraCA.Store(t.Name(), files.CAFile)
+		environments.Store(t.Name(), []string{"NODE_EXTRA_CA_CERTS=" + files.CAFile}) // fetch takes them from there alone
 		web := target(t, "web")
 		ask := func(t *testing.T, c client) *failure {
 			t.Helper()
@@ -742,6 +786,41 @@ func TestTransportOfFirstCalls(t *testing.T) {
 	})
 }
 
+// An address of this machine is called without the proxies of the environment: another machine would get what may
+// travel without TLS because it stays here.
+func TestLocalAddressesNeedNoProxy(t *testing.T) {
+	s := service.Start(t)
+	each(t, func(t *testing.T, l language) {
+		proxy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = proxy.Close() })
+		asked := make(chan string, 100)
+		go func() {
+			for {
+				c, err := proxy.Accept()
+				if err != nil {
+					return
+				}
+				line, _ := bufio.NewReader(c).ReadString('\n')
+				asked <- line
+				_ = c.Close()
+			}
+		}()
+		var variables []string
+		for _, name := range []string{"http_proxy", "https_proxy", "grpc_proxy", "HTTP_PROXY", "HTTPS_PROXY"} {
+			variables = append(variables, name+"=http://"+proxy.Addr().String())
+		}
+		environments.Store(t.Name(), append(variables, "no_proxy=", "no_grpc_proxy=", "NO_PROXY="))
+		_, err2 := recommend(t, open(t, l, config{Target: at(l, s), Token: "sp_local", Retry: retry{MaxAttempts: 1}}), queue(target(t, "web"), 3, 50))
+		wantCode(t, err2, "OK")
+		if len(asked) > 0 {
+			t.Errorf("the proxy was asked %q", <-asked)
+		}
+	})
+}
+
 // An option that a client does not have is an error: nobody would notice that it has no effect.
 func TestUnknownOptionsAreErrors(t *testing.T) {
 	each(t, func(t *testing.T, l language) {
@@ -813,6 +892,8 @@ func TestObjectsOfUsers(t *testing.T) {
 			{"two of them", func(request, _, metric map[string]any) { request["dryrun"], metric["vale"] = true, "1" }, []string{"dryrun", "externalMetrics[0].vale"}},
 			{"a target that is none", func(request, _, _ map[string]any) { request["target"] = "web" }, []string{"target"}},
 			{"half a replica", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3.5} }, []string{"scale.specReplicas"}},
+			{"more replicas than there may be", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3_000_000_000} }, []string{"scale.specReplicas"}},
+			{"a generation that is none", func(request, _, _ map[string]any) { request["generation"] = "first" }, []string{"generation"}},
 			{"a word for a number", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": "three"} }, []string{"scale.specReplicas"}},
 			{"an object for a list", func(request, _, metric map[string]any) { request["externalMetrics"] = metric }, []string{"externalMetrics"}},
 			{"a text for an object", func(request, _, _ map[string]any) { request["spec"] = "y" }, []string{"spec"}},

@@ -75,6 +75,27 @@ func (b *breaking) Simulate(_ *setpointv1.SimulateRequest, stream grpc.ServerStr
 	return problem(codes.Unavailable)
 }
 
+// silent is a service whose simulations never begin.
+type silent struct {
+	setpointv1.UnimplementedSimulationServiceServer
+}
+
+func (silent) Simulate(_ *setpointv1.SimulateRequest, stream grpc.ServerStreamingServer[setpointv1.SimulateResponse]) error {
+	<-stream.Context().Done()
+	return stream.Context().Err()
+}
+
+// A simulation ends with its time, and says so.
+func TestSimulationsEndWithTheirTime(t *testing.T) {
+	each(t, func(t *testing.T, l language) {
+		address := serve(t, l, func(server *grpc.Server) { setpointv1.RegisterSimulationServiceServer(server, silent{}) }, setpointv1.RegisterSimulationServiceHandler)
+		c := open(t, l, config{Target: address, Insecure: true})
+		for i := range 20 {
+			wantCode(t, c.do(t, map[string]any{"op": "simulate", "request": object(t, &setpointv1.SimulateRequest{}), "timeout": .05 + .0001*float64(i)}).Error, "DEADLINE_EXCEEDED")
+		}
+	})
+}
+
 // Responses don't repeat: only a stream without any response is followed by another.
 func TestSimulationsThatBreak(t *testing.T) {
 	each(t, func(t *testing.T, l language) {

@@ -145,6 +145,11 @@ func (s *script) WatchDecisions(r *setpointv1.WatchDecisionsRequest, stream grpc
 	}, stream.Context())
 }
 
+// GetTarget fails as a service does that is away.
+func (s *script) GetTarget(context.Context, *setpointv1.GetTargetRequest) (*setpointv1.GetTargetResponse, error) {
+	return nil, problem(codes.Unavailable)
+}
+
 // seen are the requests so far.
 func (s *script) seen() []*setpointv1.WatchDecisionsRequest {
 	s.mu.Lock()
@@ -326,6 +331,45 @@ func TestWatchesComeBack(t *testing.T) {
 				}
 				if strings.Join(asked, ",") != tt.asked {
 					t.Errorf("it asked from %q, want %q", strings.Join(asked, ","), tt.asked)
+				}
+			})
+		})
+	}
+}
+
+// Whoever closes a client ends its watches: those on connections that others have replaced since, and those between
+// two streams.
+func TestClosingEndsWatches(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		then func(context.Context) error
+		// fail is how many calls fail before, a second apart: then a client may begin another connection.
+		fail int
+	}{
+		{"on a stream", func(ctx context.Context) error { <-ctx.Done(); return nil }, 0},
+		{"on an earlier connection", func(ctx context.Context) error { <-ctx.Done(); return nil }, 2},
+		{"in a delay", func(context.Context) error { return problem(codes.Unavailable, comeBack(60*24*time.Hour)) }, 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			each(t, func(t *testing.T, l language) {
+				s := &script{play: func(_ int, _ *setpointv1.WatchDecisionsRequest, send func(string, bool) error, ctx context.Context) error {
+					_ = send("0", false)
+					return tt.then(ctx)
+				}}
+				c := open(t, l, config{Target: s.serve(t, l), Insecure: true, Retry: retry{MaxAttempts: 1}})
+				_, err := watch(t, c, &setpointv1.WatchDecisionsRequest{Parent: "clusters/-/namespaces/-/targets/-"})
+				wantCode(t, err, "OK")
+				for range tt.fail {
+					wantCode(t, c.do(t, map[string]any{"op": "get", "name": "clusters/c/namespaces/n/targets/t"}).Error, "UNAVAILABLE")
+					time.Sleep(1100 * time.Millisecond)
+				}
+				began := time.Now()
+				wantCode(t, c.do(t, map[string]any{"op": "closeAmidWatch", "after": 0.3}).Error, "CANCELLED")
+				if took := time.Since(began); took > 20*time.Second {
+					t.Errorf("it took %v", took)
+				}
+				if n := len(s.seen()); n != 1 {
+					t.Errorf("%d streams were opened", n)
 				}
 			})
 		})

@@ -79,7 +79,9 @@ async function act(command) {
       return { answer: write(setpoint.RecommendResponseSchema, answer) };
     }
     case "batch": {
-      const results = await client.batchRecommend(command.raw ? command.requests : command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)));
+      const results = await client.batchRecommend(
+        command.raw ? command.requests : command.requests.map((one) => read(setpoint.RecommendRequestSchema, one)), defined({ timeoutMs: ms(command.timeout) }),
+      );
       return { results: results.map(({ response, error }) => (error ? { error: told(error) } : { answer: write(setpoint.RecommendResponseSchema, response) })) };
     }
     case "report":
@@ -103,6 +105,11 @@ async function act(command) {
       }
       return { results };
     }
+    case "closeAmidWatch":
+      setTimeout(() => client.close(), ms(command.after));
+      for (;;) {
+        await watch.next();
+      }
     case "unwatch":
       await watch.return();
       watch = undefined;

@@ -2,6 +2,7 @@
 
 import json
 import sys
+import threading
 
 import setpoint
 from google.protobuf import json_format
@@ -72,7 +73,8 @@ def do(command):
         return {"answer": json_format.MessageToDict(answer)}
     if op == "batch":
         results = client.batch_recommend(
-            command["requests"] if command.get("raw") else [read(one, setpoint.RecommendRequest()) for one in command["requests"]]
+            command["requests"] if command.get("raw") else [read(one, setpoint.RecommendRequest()) for one in command["requests"]],
+            timeout=command.get("timeout"),
         )
         return {
             "results": [
@@ -98,6 +100,10 @@ def do(command):
         while command["count"] > len([one for one in results if "decision" in one["answer"]]):
             results.append({"answer": json_format.MessageToDict(next(watch))})
         return {"results": results}
+    if op == "closeAmidWatch":
+        threading.Timer(command["after"], client.close).start()
+        for _ in watch:
+            pass
     if op == "unwatch":
         watch.close()
         watch = None
