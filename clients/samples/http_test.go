@@ -172,6 +172,7 @@ func TestPathsStayBelowTheSource(t *testing.T) {
 		{"no slash", "queues", "", "must begin with /"},
 		{"a fragment", "/x#y", "", "without a host"},
 		{"a parameter of the source", "/x?tenant=other", "", "must not set a parameter"},
+		{"a parameter of the source, which some servers read as that", "/x?Tenant=other", "", "must not set a parameter"},
 		{"no path", "/%zz", "", "must be a path"},
 		{"a line", "/x\ny", "", "must be a path"},
 		{"long", "/" + strings.Repeat("x", 5000), "", "too long"},

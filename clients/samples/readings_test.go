@@ -39,6 +39,41 @@ func wantRequest(t *testing.T, got Readings, want string) {
 	}
 }
 
+// What is wrong with a value of another's pod does not fail the metric of a workload's own.
+func TestProblemsOfOthersPodsDoNotMatter(t *testing.T) {
+	for _, c := range []struct{ name, document, path string }{
+		{"two values", `{"pods": [{"name": "a", "load": [1]}, {"name": "other", "load": [1, 2]}]}`, "{.load[*]}"},
+		{"a value of another type", `{"pods": [{"name": "a", "load": [1]}, {"name": "other", "load": 5}]}`, "{.load[0]}"},
+		{"no time", `{"pods": [{"name": "a", "load": 1, "at": 1}, {"name": "other", "load": 1}]}`, ".load"},
+		{"a time that is none", `{"pods": [{"name": "a", "load": 1, "at": 1}, {"name": "other", "load": 1, "at": "now"}]}`, ".load"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			q := at(c.path, items, func(q *Query) {
+				if strings.Contains(c.document, "at") {
+					q.TimestampPath = ".at"
+				}
+			})
+			wantOwn(t, httpSource(t, newFakeProm(t, body(c.document)).URL), q)
+		})
+	}
+	t.Run("a histogram", func(t *testing.T) {
+		prom := newFakeProm(t, result("vector", `[{"metric":{"pod":"a"},"value":[1,"1"]},{"metric":{"pod":"other"},"histogram":[1,{"count":"3","sum":"4","buckets":[]}]}]`))
+		wantOwn(t, promSource(t, prom.URL), promQuery("up", ofPods))
+	})
+}
+
+// wantOwn fails the test unless a query has a value of pod a, and an error where pod other is the workload's, too.
+func wantOwn(t *testing.T, set *Set, q Query) {
+	t.Helper()
+	got, err := set.samples(t.Context(), q, func(pod string) bool { return pod == "a" })
+	if err != nil || len(got) != 1 || got[0].Value.String() != "1" {
+		t.Errorf("got %v, %v", got, err)
+	}
+	if got, err := set.samples(t.Context(), q, everyPod); err == nil {
+		t.Errorf("got %v of both", got)
+	}
+}
+
 func TestReadingsAreWhatARequestTakes(t *testing.T) {
 	prom := newFakeProm(t, byQuery(map[string]http.HandlerFunc{
 		"queue":  vectorOf(series("3", "queue", "a"), series("4", "queue", "b")),

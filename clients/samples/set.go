@@ -218,7 +218,7 @@ func (s *opened) request(ctx context.Context, q Query) (any, error) {
 	outcome := OK
 	if err != nil {
 		f := source.Classify(err)
-		if f.Outcome == Timeout {
+		if own := (*source.Failure)(nil); f.Outcome == Timeout && !errors.As(err, &own) {
 			f = &source.Failure{Outcome: Timeout, Message: fmt.Sprintf("no answer within its timeout of %s", s.Timeout)}
 		}
 		outcome, err = f.Outcome, f

@@ -197,7 +197,6 @@ func (t *Target) key() (agent.Key, error) {
 	return agent.Key{Kind: Kind, Namespace: t.Namespace, Name: t.Name}, nil
 }
 
-// dots tells names that the service refuses.
 // wanted is what a target wants, read.
 type wanted struct {
 	spec *setpointv1.HorizontalPodAutoscalerSpec

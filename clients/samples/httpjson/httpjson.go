@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net/http"
@@ -90,10 +91,11 @@ func (b *Source) address(path string) (u *url.URL, problem string) {
 	if err != nil || strings.ContainsAny(relative.RawQuery, " ") {
 		return nil, "has a query that is not of the form name=value&name=value, escaped"
 	}
-	fixed := b.base.Query()
-	for name := range query {
-		if fixed.Has(name) {
-			return nil, "must not set a parameter that the source's url sets"
+	for fixed := range b.base.Query() {
+		for name := range query {
+			if strings.EqualFold(name, fixed) { // some servers don't distinguish case
+				return nil, "must not set a parameter that the source's url sets"
+			}
 		}
 	}
 	out := *b.base
@@ -190,7 +192,7 @@ func (b *Source) Values(q source.Query, answer any) ([]source.Value, error) {
 	return values, nil
 }
 
-// readItem reads the value of a pod.
+// readItem reads the value of a pod. The error is about its names; what is wrong with its value is the pod's own.
 func readItem(v *source.Value, q source.Query, item any, d page) error {
 	var err error
 	if v.Pod, err = name(item, "podPath", q.PodPath); err != nil {
@@ -204,21 +206,23 @@ func readItem(v *source.Value, q source.Query, item any, d page) error {
 	found, _, err := find(item, q.ValuePath)
 	switch {
 	case err != nil:
-		return source.Failed(source.Unusable, "valuePath %v", err)
+		v.Err = fmt.Errorf("valuePath %w", err)
 	case len(found) == 0:
 		v.Err = source.ErrNoSample
 	case len(found) > 1:
-		return source.Failed(source.Invalid, "valuePath leads to %d values of one item", len(found))
+		v.Err = fmt.Errorf("valuePath leads to %d values of one item", len(found))
 	default:
 		read(v, found[0], q.AllowNegative)
 	}
-	v.Timestamp, err = instant(q, item, d)
-	if errors.Is(err, errOld) {
+	switch v.Timestamp, err = instant(q, item, d); {
+	case errors.Is(err, errOld):
 		// An old value makes its pod one without a sample; the values of other pods may be
 		// recent.
-		v.Timestamp, v.Err, err = d.at, source.ErrNoSample, nil
+		v.Timestamp, v.Err = d.at, source.ErrNoSample
+	case err != nil:
+		v.Err = err
 	}
-	return err
+	return nil
 }
 
 // name returns the text at a path; empty: none.

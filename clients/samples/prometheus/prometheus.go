@@ -4,6 +4,7 @@ package prometheus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"net/http"
 	"net/url"
@@ -111,6 +112,8 @@ type promAnswer struct {
 	ErrorType string   `json:"errorType"`
 	Error     string   `json:"error"`
 	Warnings  []string `json:"warnings"`
+	// IsPartial is VictoriaMetrics' warning.
+	IsPartial bool `json:"isPartial"`
 	Data      struct {
 		ResultType string          `json:"resultType"`
 		Result     json.RawMessage `json:"result"`
@@ -121,22 +124,23 @@ type promAnswer struct {
 // such as a proxy's.
 func readAnswer(status int, body []byte) (any, error) {
 	ok := status/100 == 2
-	if !ok && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity {
+	if !ok && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity && status != http.StatusServiceUnavailable {
 		return nil, httpapi.StatusFailure(status)
 	}
 	var a promAnswer
 	err := json.Unmarshal(body, &a)
 	switch {
-	case err != nil && !ok:
+	case err == nil && a.Status == "error":
+		return nil, a.failure()
+	case !ok:
 		return nil, httpapi.StatusFailure(status)
 	case err != nil:
 		return nil, errNoAnswer()
-	case a.Status == "error":
-		return nil, a.failure()
-	case !ok:
-		return nil, errNoAnswer()
 	}
 	v := vector{warnings: a.Warnings}
+	if a.IsPartial {
+		v.warnings = append(v.warnings, "its result is partial")
+	}
 	switch a.Data.ResultType {
 	case "scalar":
 		var scalar model.Scalar
@@ -193,28 +197,32 @@ func (b *Source) Values(q source.Query, answer any) ([]source.Value, error) {
 		v.Value, v.Err = source.FromFloat(float64(result.Value), q.AllowNegative)
 		return []source.Value{v}, nil
 	case model.Vector:
-		return seriesOf(q, result)
+		return seriesOf(q, result), nil
 	case model.Matrix:
 		return nil, source.Failed(source.Invalid, "the result is a range vector: query one value for each series, as with rate(…[1m]) or last_over_time(…)")
 	}
 	return nil, source.Failed(source.Unusable, "the answer has no result")
 }
 
+var errHistogram = errors.New("the result has native histograms: query a number, as with histogram_quantile() or histogram_count()")
+
 // seriesOf converts a vector.
-func seriesOf(q source.Query, vector model.Vector) ([]source.Value, error) {
+func seriesOf(q source.Query, vector model.Vector) []source.Value {
 	values := make([]source.Value, len(vector))
 	for i, series := range vector {
-		if series == nil || series.Histogram != nil {
-			// Its plain value would be 0.
-			return nil, source.Failed(source.Invalid, "the result has native histograms: query a number, as with histogram_quantile() or histogram_count()")
-		}
 		v := &values[i]
+		if series == nil {
+			v.Err = source.ErrNoSample
+			continue
+		}
 		v.Labels, v.Timestamp = make(map[string]string, len(series.Metric)), series.Timestamp.Time()
 		for name, text := range series.Metric {
 			v.Labels[strings.ToValidUTF8(string(name), "?")] = strings.ToValidUTF8(string(text), "?")
 		}
 		v.Pod, v.Container = string(series.Metric[model.LabelName(q.PodLabel)]), string(series.Metric[model.LabelName(q.ContainerLabel)])
-		v.Value, v.Err = source.FromFloat(float64(series.Value), q.AllowNegative)
+		if v.Value, v.Err = source.FromFloat(float64(series.Value), q.AllowNegative); series.Histogram != nil { // its plain value is 0
+			v.Err = errHistogram
+		}
 	}
-	return values, nil
+	return values
 }
