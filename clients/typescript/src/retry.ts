@@ -68,17 +68,28 @@ export function after(ms: number, over: () => void): ReturnType<typeof setTimeou
   return ms === Infinity ? undefined : setTimeout(over, Math.min(Math.ceil(ms) + 1, longestTimerMs));
 }
 
+/** What ends with a signal, which has one listener for all of it: of more than ten Node.js warns as of a leak. */
+const endings = new WeakMap<AbortSignal, Set<AbortController>>();
+
+function endingsOf(signal: AbortSignal): Set<AbortController> {
+  let all = endings.get(signal);
+  if (!all) {
+    const made = all = new Set<AbortController>();
+    endings.set(signal, made);
+    signal.addEventListener("abort", () => made.forEach((one) => one.abort()), { once: true });
+  }
+  return all;
+}
+
 /** ending ends with the first of some signals; close forgets them. */
 export function ending(...signals: (AbortSignal | undefined)[]): { ending: AbortController; close: () => void } {
   const ending = new AbortController();
-  const end = () => ending.abort();
-  for (const one of signals) {
-    one?.addEventListener("abort", end, { once: true });
-  }
+  const among = signals.filter((one) => one !== undefined).map(endingsOf);
+  among.forEach((all) => all.add(ending));
   if (signals.some((one) => one?.aborted)) {
-    end();
+    ending.abort();
   }
-  return { ending, close: () => signals.forEach((one) => one?.removeEventListener("abort", end)) };
+  return { ending, close: () => among.forEach((all) => all.delete(ending)) };
 }
 
 /** Retrier makes the attempts of calls, spread over all addresses. */

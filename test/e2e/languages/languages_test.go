@@ -58,6 +58,7 @@ func TestClients(t *testing.T) {
 		{"calls are spread", callsAreSpread},
 		{"a deletion whose answer is lost", aDeletionWhoseAnswerIsLost},
 		{"lists are of all pages", listsAreOfAllPages},
+		{"many calls at once", manyCallsAtOnce},
 		{"batches", batches},
 		{"the calls of a batch share its time", theCallsOfABatchShareItsTime},
 		{"a batch sends again what failed", aBatchSendsAgainWhatFailed},
@@ -471,6 +472,20 @@ func codesOf(results []said) string {
 		all = append(all, code)
 	}
 	return strings.Join(all, " ")
+}
+
+// Calls run side by side, without a warning of the language's.
+func manyCallsAtOnce(t *testing.T, s *service.Instance) {
+	each(t, func(t *testing.T, l language) {
+		var requests []any
+		for i := range 40 {
+			requests = append(requests, object(t, queue(target(t, fmt.Sprint("web", i)), 3, 50)))
+		}
+		results := open(t, l, config{Target: at(l, s), Insecure: true}).do(t, map[string]any{"op": "many", "requests": requests})
+		if results.Error != nil || len(results.Results) != len(requests) {
+			t.Errorf("%d answers, %v", len(results.Results), results.Error)
+		}
+	})
 }
 
 // A batch is cut as the service takes it, a bad request fails alone, and one answer may be asked

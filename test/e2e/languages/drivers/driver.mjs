@@ -12,6 +12,10 @@ const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}
 
 let client, watch;
 
+process.on("warning", (warning) => {
+  throw warning; // as of a leak
+});
+
 function told(error) {
   const { code, message, reason, retryDelayMs, violations } = error;
   return {
@@ -84,6 +88,10 @@ async function act(command) {
       );
       return { results: results.map(({ response, error }) => (error ? { error: told(error) } : { answer: write(setpoint.RecommendResponseSchema, response) })) };
     }
+    case "many": // at once
+      return { results: await Promise.all(command.requests.map(async (one) => ({
+        answer: write(setpoint.RecommendResponseSchema, await client.recommend(read(setpoint.RecommendRequestSchema, one))),
+      }))) };
     case "report":
       return { answer: write(setpoint.ReportScaleResponseSchema, await client.reportScale(read(setpoint.ReportScaleRequestSchema, command.request))) };
     case "get":

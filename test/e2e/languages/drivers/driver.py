@@ -1,5 +1,6 @@
 """Does with the Python client what the suite asks for: a JSON object a line, answered by one."""
 
+import concurrent.futures
 import json
 import sys
 import threading
@@ -81,6 +82,10 @@ def do(command):
                 {"error": told(error)} if error is not None else {"answer": json_format.MessageToDict(response)} for response, error in results
             ]
         }
+    if op == "many":  # at once
+        with concurrent.futures.ThreadPoolExecutor(len(command["requests"])) as pool:
+            answers = pool.map(client.recommend, [read(one, setpoint.RecommendRequest()) for one in command["requests"]])
+            return {"results": [{"answer": json_format.MessageToDict(one)} for one in answers]}
     if op == "report":
         return {"answer": json_format.MessageToDict(client.report_scale(read(command["request"], setpoint.ReportScaleRequest())))}
     if op == "get":
