@@ -13,7 +13,9 @@ const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}
 let client, watch;
 
 process.on("warning", (warning) => {
-  throw warning; // as of a leak
+  if (warning.name === "MaxListenersExceededWarning") {
+    throw warning;
+  }
 });
 
 function told(error) {
