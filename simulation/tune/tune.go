@@ -285,7 +285,12 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 	}
 	result.Given = all[0]
 	result.Front = front(all)
-	err := s.each(ctx, len(result.Front), func(ctx context.Context, i int) error { return s.try(ctx, &result.Front[i], 0) })
+	err := s.each(ctx, len(result.Front), func(ctx context.Context, i int) error {
+		if result.Front[i].Trials != nil { // the given spec
+			return nil
+		}
+		return s.try(ctx, &result.Front[i], 0)
+	})
 	if err != nil {
 		return nil, err
 	}

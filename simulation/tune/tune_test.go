@@ -300,3 +300,14 @@ func TestNothingToVary(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// The given spec is tried once in each way, also where it is on the front.
+func TestTheGivenSpecOnTheFront(t *testing.T) {
+	t.Parallel()
+	s := scenario(t, 2*time.Hour, simulation.Point{Value: 20})
+	s.Workload.Replicas = new(int32(4))
+	r := search(t, s, simulationtest.OnCPU(2, 60, 60), tune.Goal{MaxShort: 1}, tune.Options{Candidates: 3, LeastReplicas: 20, Vary: []string{"minReplicas"}})
+	if len(r.Front) != 1 || r.Front[0].Changes != 0 || len(r.Front[0].Trials) != 4 || len(r.Given.Trials) != 4 {
+		t.Errorf("%+v", r.Front)
+	}
+}
