@@ -551,6 +551,8 @@ func TestWhatAProfileIgnores(t *testing.T) {
 		{"v1.15", slow, "spec.behavior"}, {"v1.36", slow, ""}, {"v1.15", autoscaler(2, 50, onTotal, ""), ""}, {"v1.19", slow, ""},
 		{"v1.28", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), "spec.behavior.scaleUp.tolerance"},
 		{"v1.36", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), ""},
+		{"v1.28", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 0}}"), "spec.behavior.scaleUp.tolerance"},
+		{"v1.15", autoscaler(2, 50, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), "spec.behavior"},
 	} {
 		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
 		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
@@ -562,8 +564,11 @@ func TestWhatAProfileIgnores(t *testing.T) {
 		}
 		got := ""
 		for _, f := range findings {
-			if f.Rule == "profile-ignores" {
+			switch f.Rule {
+			case "profile-ignores":
 				got = f.Field
+			case "tolerance-zero", "tolerance-never-down":
+				t.Errorf("%s: %s of a tolerance that it ignores", tt.profile, f.Rule)
 			}
 		}
 		if got != tt.want {

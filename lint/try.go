@@ -21,18 +21,14 @@ const period = simulation.DefaultPeriod
 // longest bounds how long a way is followed, in virtual time.
 const longest = 24 * time.Hour
 
-// tolerance is the one in force.
+// tolerance is the one in force: some versions ignore the spec's, as the engine says.
 func (s *subject) tolerance(d recommender.Direction) float64 {
-	if b := s.spec.Behavior; b != nil {
-		rules := &b.ScaleUp
-		if d == recommender.Down {
-			rules = &b.ScaleDown
-		}
-		if rules.Tolerance != nil {
-			return *rules.Tolerance
-		}
+	in := recommender.Input{Namespace: s.namespace, Spec: s.total(), Options: *s.options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
+	decision, _ := recommender.Recommend(begin, &in, &recommender.History{})
+	if d == recommender.Down {
+		return decision.Explanation.Tolerances.ScaleDown
 	}
-	return s.options.Tolerance
+	return decision.Explanation.Tolerances.ScaleUp
 }
 
 func (s *subject) toleranceField(direction string) string {
