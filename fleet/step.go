@@ -144,7 +144,7 @@ func (d *Digest) Within(share int32) int32 {
 }
 
 // hear takes a call. A member that was lost, or never seen, begins with the replicas that it has; so does one that
-// was stale and comes back with others than it was told.
+// was stale and comes back with others than it was told, and one that somebody else has scaled.
 func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte, at int64, decided bool) {
 	m.Seen = at
 	if call.Blind {
@@ -153,7 +153,7 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	}
 	d := &call.Digest
 	has := spec.most(member, d.Scale.SpecReplicas, d.Min)
-	begins := m.Off || m.Gone || !m.HasShare || at-m.Told > int64(spec.StaleAfter) && has != m.Answered
+	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && (at-m.Told > int64(spec.StaleAfter) || m.hadAnswered(spec, member))
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)
 	if m.Off = call.Off && !m.Emptied; m.Off {
@@ -189,6 +189,17 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		m.Capacity = max(m.Capacity, min(d.Placed, has))
 	}
 	m.miss(spec, has, at)
+}
+
+// hadAnswered reports whether at its last call the member had what it learnt then: if it has others now, it was scaled by
+// somebody else. As with a HorizontalPodAutoscaler those count until the next decision, which is the first that knows of
+// them: telling it the former share until then would undo what that decision may leave.
+func (m *MemberRecord) hadAnswered(spec *Spec, member *Member) bool {
+	w := workPool.Get().(*work)
+	defer workPool.Put(w)
+	_, _, digests := w.of(1, len(spec.Engine.Metrics))
+	d := &digests[0]
+	return m.Digest != nil && m.Version == spec.Version && d.decode(m.Digest) == nil && spec.most(member, d.Scale.SpecReplicas, d.Min) == m.Answered
 }
 
 // miss notes whether the member has what it was told. One that has not for a period, and has not changed, is not

@@ -1196,6 +1196,26 @@ func TestWhoDoesNotApplyIsTold(t *testing.T) {
 	}
 }
 
+// Somebody scales a member by hand. What it has counts, as with a HorizontalPodAutoscaler: the next decision leaves it or
+// changes it, and nothing undoes it before that.
+func TestWhoIsScaledByHandIsScaledInOneDirection(t *testing.T) {
+	for _, tt := range []struct{ by, want int32 }{{1, 13}, {-1, 11}, {3, 12}, {8, 12}, {-2, 12}} { // 10 % are on target
+		for _, name := range []string{"a", "b", "c"} {
+			w := newWorld(t, utilization(50), 4, 4, 4)
+			w.periods(24, 12, noCheck)
+			w.of(name).replicas += tt.by
+			w.periods(8, 12, func(before, after []int32) {
+				if from, to := sumOf(before), sumOf(after); (to-from)*tt.by > 0 || from != to && to != tt.want {
+					t.Errorf("%s by %d: %v after %v", name, tt.by, after, before)
+				}
+			})
+			if got := sumOf(w.replicas()); got != tt.want {
+				t.Errorf("%s by %d: %v, want %d", name, tt.by, w.replicas(), tt.want)
+			}
+		}
+	}
+}
+
 // A drained member is emptied below its own minimum, and comes back from 0, though its first write fails.
 func TestDrainedMemberComesBackFromZero(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)

@@ -386,6 +386,13 @@ west/shop/web: it has not done what an answer of the last minutes said
 	if got.Stdout != want || got.Code != 0 {
 		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)
 	}
+	west := s.fleet.GetMembers()[2]
+	west.Share, west.SpecReplicas = new(int32(0)), new(int32(0))
+	check(t, "one that is off", run("show", web), 0, "west/shop/web: it is off: somebody has scaled it to 0")
+	s.fleet.DesiredReplicas = 0
+	if off := run("show", web); strings.Contains(off.Stdout, "it is off") {
+		t.Errorf("a fleet without replicas: %s", off.Stdout)
+	}
 	for line := range strings.Lines(got.Stdout) {
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
 			t.Errorf("%d characters: %s", n, line)

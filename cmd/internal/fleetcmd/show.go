@@ -93,7 +93,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d-%d\t%s\n", short(m.GetTarget()), state, count(m.Share), count(m.SpecReplicas), count(m.StatusReplicas), weight, //nolint:protogetter // absent is not 0
 			set.GetMinReplicas(), most, ago(m.GetLastCallTime(), now))
-		for _, note := range notesOf(m, set.GetMinReplicas(), most) {
+		for _, note := range notesOf(m, f.GetDesiredReplicas() > 0, set.GetMinReplicas(), most) {
 			wrap(&notes, short(m.GetTarget())+":", printable.Text(note))
 		}
 	}
@@ -149,8 +149,8 @@ func byState(n *setpointv1.FleetMemberCounts) string {
 }
 
 // notesOf are what a table has no column for. The fleet has a member between least and most; that it has one by itself, as
-// any spec says, is not worth a word.
-func notesOf(m *setpointv1.FleetMemberStatus, least, most int32) (notes []string) {
+// any spec says, is not worth a word. On is a fleet that has replicas: in one that has none members have none, too.
+func notesOf(m *setpointv1.FleetMemberStatus, on bool, least, most int32) (notes []string) {
 	if m.OwnMinReplicas != nil && m.GetOwnMinReplicas() > max(1, least) {
 		notes = append(notes, fmt.Sprintf("it has at least %d, by its own spec or an override of it", m.GetOwnMinReplicas()))
 	}
@@ -162,6 +162,9 @@ func notesOf(m *setpointv1.FleetMemberStatus, least, most int32) (notes []string
 	}
 	if m.GetError() != "" {
 		notes = append(notes, m.GetError())
+	}
+	if least = max(least, m.GetOwnMinReplicas()); on && least > 0 && m.Share != nil && m.SpecReplicas != nil && m.GetShare()+m.GetSpecReplicas() == 0 && !m.GetDrained() {
+		notes = append(notes, "it is off: somebody has scaled it to 0, and it takes part again when it is scaled to 1 or more")
 	}
 	if m.Share != nil && m.SpecReplicas != nil && !m.GetApplied() {
 		notes = append(notes, "it has not done what an answer of the last minutes said")
