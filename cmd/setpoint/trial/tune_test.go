@@ -144,7 +144,7 @@ func TestTuneWritesRunsThatAreTooLarge(t *testing.T) {
 // Where nothing runs, nothing can be saved: there is no percentage of it.
 func TestTuneWhereNothingRuns(t *testing.T) {
 	t.Parallel()
-	idle := clitest.File(t, "idle.yaml", "duration: 1h\nload: [{constant: 0}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: queue, perLoad: \"1\"}]}\n")
+	idle := clitest.File(t, "idle.yaml", "duration: 1h\nload: [{constant: 0}]\nworkload: {replicas: 0, requests: {cpu: 500m}, capacity: 30, usage: [{metric: queue, perLoad: \"1\"}]}\n")
 	got := run(t, "{minReplicas: 0, maxReplicas: 20, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: \"10\"}}}]}\n",
 		"tune", "-f", idle, "-", "--candidates=3", "--vary=target", "--scale-to-zero")
 	if got.Code != 0 || !strings.Contains(got.Stdout, "chosen: ") || strings.Contains(got.Stdout, "NaN") || strings.Contains(got.Stdout, "Inf") {
