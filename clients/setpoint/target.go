@@ -16,6 +16,9 @@ const defaultPort = "9090"
 // readTarget returns the target for gRPC and the addresses it has; none for a target in gRPC's form.
 func readTarget(target string) (dialTarget string, list []string, err error) {
 	if isURI(target) {
+		if scheme, _, _ := strings.Cut(target, "://"); scheme == "http" || scheme == "https" {
+			return "", nil, fmt.Errorf("setpoint: target %q is no URL: give the gRPC address, host:port", target)
+		}
 		return target, nil, nil
 	}
 	for _, part := range strings.Split(target, ",") {

@@ -32,7 +32,7 @@ func TestTargets(t *testing.T) {
 			}
 		})
 	}
-	for _, target := range []string{"", ",", "a:1,", ":9090", "a:", "a b:1", "a:1:2", "/run/setpoint.sock", "a/b:1"} {
+	for _, target := range []string{"", ",", "a:1,", ":9090", "a:", "a b:1", "a:1:2", "/run/setpoint.sock", "a/b:1", "http://a:1", "https://a:1/v1"} {
 		if _, err := setpoint.New(target, setpoint.WithInsecure()); err == nil {
 			t.Errorf("%q is taken for a target", target)
 		}
