@@ -96,7 +96,11 @@ func Outlook(o *setpointv1.Outlook, now time.Time) []string {
 		lines = append(lines, line)
 	}
 	if until := o.GetUntilTime(); until != nil {
-		lines = append(lines, clockTime(now, until)+" → unknown")
+		line := clockTime(now, until) + " → unknown"
+		if why := clean(o.GetUntilReason()); why != "" { // earlier services give none
+			line += ": " + why
+		}
+		lines = append(lines, line)
 	}
 	return lines
 }

@@ -34,7 +34,22 @@ type Outlook struct {
 	// Until is the first instant of which the outlook says nothing: a limit of it, or the first
 	// decision that depends on an unknown proposal, as that of a target of type Value at another count. The zero time: nothing comes after the changes.
 	Until time.Time
+	// End is why it says nothing from Until on.
+	End OutlookEnd
 }
+
+// OutlookEnd is why an outlook ends.
+type OutlookEnd uint8
+
+// The ends.
+const (
+	// EndOfLimit: it looks no further ahead.
+	EndOfLimit OutlookEnd = iota
+	// EndUnread: a decision depends on metrics that the last one did not read.
+	EndUnread
+	// EndMultiple: a metric with a target of type Value proposes a multiple of the count, which is another one.
+	EndMultiple
+)
 
 // OutlookChange is a change that comes.
 type OutlookChange struct {
@@ -220,10 +235,10 @@ func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Du
 		}
 		switch {
 		case unread && d.Path == PathMetricsFailed:
-			o.Until = at
+			o.Until, o.End = at, EndUnread
 			return
 		case multiplied && d.Path == PathMetrics && count != h.Status.CurrentReplicas:
-			if o.Until = at; i == 0 {
+			if o.Until, o.End = at, EndMultiple; i == 0 {
 				o.Proposal, o.Hold = failed, Hold{}
 			}
 			return

@@ -301,6 +301,7 @@ func TestAnOutlookEnds(t *testing.T) {
 		o, _ := history.Outlook(in, &Basis{Decided: true, Proposal: 1}, t0, time.Second)
 		equal(t, "changes", len(o.Changes), tt.changes)
 		equal(t, "until", o.Until, t0.Add(tt.until))
+		equal(t, "its end", o.End, EndOfLimit)
 	}
 	o, known := new(History).Outlook(wanting(1), &Basis{}, t0, time.Second)
 	equal(t, "the outlook of a new target", o, Outlook{})
@@ -333,6 +334,7 @@ func TestAnOutlookOfATotalEndsWithTheCount(t *testing.T) {
 		d, history := Recommend(t0, in, nil)
 		o, _ := history.Outlook(in, &d.Basis, t0.Add(15*time.Second), 15*time.Second)
 		equal(t, "the outlook", o.text(), tt.want)
+		equal(t, "its end", o.End, EndMultiple)
 	}
 }
 

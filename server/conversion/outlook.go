@@ -49,8 +49,17 @@ func outlookOf(o *recommender.Outlook, h *recommender.History, spec *recommender
 			Time: timestamppb.New(c.At), Replicas: c.Replicas, Hold: outlookHold(&c.Hold, spec), Doubtful: c.Doubtful,
 		})
 	}
-	out.UntilTime = timestamp(o.Until)
+	if !o.Until.IsZero() {
+		out.UntilTime, out.UntilReason = timestamp(o.Until), untilReasons[o.End]
+	}
 	return out
+}
+
+// untilReasons say why an outlook says nothing more.
+var untilReasons = [...]string{
+	recommender.EndOfLimit:  "it looks no further ahead",
+	recommender.EndUnread:   "it depends on metrics that the last decision did not read",
+	recommender.EndMultiple: "a metric with a target of type Value asks for a multiple of the count, which is another one then",
 }
 
 // problem is the reason of the condition because of which nothing can change; empty: something can.

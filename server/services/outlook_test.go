@@ -9,8 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -139,6 +141,33 @@ func TestAnOutlookSaysWhyNothingCanChange(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Where a metric's target of type Value ends the outlook that is said, to callers and to people.
+func TestAnOutlookSaysWhyItEnds(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	req := servertest.Queue(servertest.Web, 3, 40)
+	metric := req.Spec.Metrics[0].External
+	metric.Target = &setpointv1.MetricTarget{Type: "Value", Value: proto.String("20")}
+	uses(t, s, req)
+	for i := range 6 {
+		since := timestamppb.New(s.Clock.Now().Add(-time.Hour))
+		req.Pods = append(req.Pods, &setpointv1.Pod{Name: fmt.Sprint(i), Phase: "Running", StartTime: since, Ready: &setpointv1.PodReadyCondition{Status: "True", LastTransitionTime: since}})
+	}
+	s.Recommend(t, req)
+	o := s.Target(t, servertest.Web).GetOutlook()
+	lines := explain.Outlook(o, s.Clock.Now())
+	if o.GetUntilTime() == nil || !strings.Contains(o.GetUntilReason(), "target of type Value") || !strings.HasSuffix(lines[len(lines)-1], " → unknown: "+o.GetUntilReason()) {
+		t.Errorf("%v, %q", o, lines)
+	}
+	metric.Target = &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("10")}
+	uses(t, s, req)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, req)
+	if o := s.Target(t, servertest.Web).GetOutlook(); o.GetUntilTime() == nil != (o.GetUntilReason() == "") || strings.Contains(o.GetUntilReason(), "Value") {
+		t.Errorf("an average: %v", o)
 	}
 }
 

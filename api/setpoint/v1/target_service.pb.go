@@ -461,6 +461,8 @@ type Outlook struct {
 	// The first instant of which it says nothing. Absent: nothing comes after the changes. Where a metric has a target
 	// of type Value it is at the latest the first call with another count, which that metric's proposal is a multiple of.
 	UntilTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
+	// Why it says nothing from until_time on: a sentence. Empty without until_time.
+	UntilReason string `protobuf:"bytes,12,opt,name=until_reason,json=untilReason,proto3" json:"until_reason,omitempty"`
 	// The instant of which the outlook speaks: changes are not before it.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// The time between two calls that it assumes.
@@ -553,6 +555,13 @@ func (x *Outlook) GetUntilTime() *timestamppb.Timestamp {
 		return x.UntilTime
 	}
 	return nil
+}
+
+func (x *Outlook) GetUntilReason() string {
+	if x != nil {
+		return x.UntilReason
+	}
+	return ""
 }
 
 func (x *Outlook) GetStartTime() *timestamppb.Timestamp {
@@ -3291,7 +3300,7 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\aoptions\x18\x03 \x01(\v2\x1d.setpoint.v1.RecommendOptionsR\aoptions\x129\n" +
 	"\n" +
 	"since_time\x18\x04 \x01(\v2\x1a.google.protobuf.TimestampR\tsinceTime\x12+\n" +
-	"\x06stages\x18\x05 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\x86\x04\n" +
+	"\x06stages\x18\x05 \x01(\v2\x13.setpoint.v1.StagesR\x06stages\"\xa9\x04\n" +
 	"\aOutlook\x12\x1a\n" +
 	"\breplicas\x18\x01 \x01(\x05R\breplicas\x12\x1f\n" +
 	"\bproposal\x18\x02 \x01(\x05H\x00R\bproposal\x88\x01\x01\x12'\n" +
@@ -3300,7 +3309,8 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x04hold\x18\x05 \x01(\v2\x18.setpoint.v1.OutlookHoldR\x04hold\x124\n" +
 	"\achanges\x18\x06 \x03(\v2\x1a.setpoint.v1.OutlookChangeR\achanges\x129\n" +
 	"\n" +
-	"until_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x129\n" +
+	"until_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x12!\n" +
+	"\funtil_reason\x18\f \x01(\tR\vuntilReason\x129\n" +
 	"\n" +
 	"start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\binterval\x18\t \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x18\n" +
