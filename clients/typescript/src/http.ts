@@ -35,7 +35,7 @@ export class Http {
       one.abort();
     });
     try {
-      return parsed(await this.content(await this.ask(call, attempt.address, one.signal)));
+      return parsed(await this.content(await this.ask(call, attempt.address, one.signal), one.signal));
     } catch (error) {
       throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, one.signal);
     } finally {
@@ -49,7 +49,7 @@ export class Http {
     const { ending: one, close } = ending(attempt.signal, this.closing.signal);
     try {
       const answer = await this.ask(call, attempt.address, one.signal);
-      for await (const line of linesOf(answer, Math.min(this.most(), mostOfLine))) {
+      for await (const line of linesOf(answer, Math.min(this.most(), mostOfLine), one.signal)) {
         const value = parsed(line);
         const { result, error } = isObject(value) ? value : {};
         if (result === undefined) {
@@ -83,7 +83,7 @@ export class Http {
       method: verb, headers, signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (!answer.ok) {
-      throw errorOf(answer.status, await this.content(answer));
+      throw errorOf(answer.status, await this.content(answer, signal));
     }
     return answer;
   }
@@ -92,9 +92,9 @@ export class Http {
     return this.options.maxAnswerBytes ?? 256 << 20;
   }
 
-  private async content(answer: Response): Promise<string> {
+  private async content(answer: Response, signal: AbortSignal): Promise<string> {
     let content = "";
-    for await (const part of textOf(answer, this.most())) {
+    for await (const part of textOf(answer, this.most(), signal)) {
       content += part;
     }
     return content;
@@ -112,13 +112,19 @@ function failure(error: unknown, signal: AbortSignal): SetpointError {
 /** What one of many answers may take, in characters: a decision takes some kilobytes. */
 const mostOfLine = 4 << 20;
 
-/** textOf reads an answer in parts, as they come, until it is larger than it may be. */
-async function* textOf(answer: Response, mostBytes: number): AsyncGenerator<string> {
+/**
+ * textOf reads an answer in parts, as they come, until it is larger than it may be. The signal ends it here, too: Node's
+ * fetch forgets its own once its request is collected as garbage.
+ */
+async function* textOf(answer: Response, mostBytes: number, signal: AbortSignal): AsyncGenerator<string> {
   const reader = answer.body?.getReader();
   const decoder = new TextDecoder();
+  const cancel = () => void reader?.cancel().catch(() => {});
+  signal.addEventListener("abort", cancel);
   try {
     for (let size = 0; reader;) {
       const { done, value } = await reader.read();
+      signal.throwIfAborted();
       size += value?.length ?? 0;
       if (size > mostBytes) {
         throw new SetpointError("RESOURCE_EXHAUSTED", `the answer is larger than ${mostBytes} bytes`);
@@ -129,14 +135,15 @@ async function* textOf(answer: Response, mostBytes: number): AsyncGenerator<stri
       }
     }
   } finally {
-    reader?.cancel().catch(() => {}); // what is left of an answer that nobody reads on
+    signal.removeEventListener("abort", cancel);
+    cancel(); // what is left of an answer that nobody reads on
   }
 }
 
 /** linesOf reads the lines of an answer, each no longer than it may be. */
-async function* linesOf(answer: Response, most: number): AsyncGenerator<string> {
+async function* linesOf(answer: Response, most: number, signal: AbortSignal): AsyncGenerator<string> {
   let begun = "";
-  for await (const part of textOf(answer, Infinity)) {
+  for await (const part of textOf(answer, Infinity, signal)) {
     const lines = (begun + part).split("\n");
     if (lines.some((line) => line.length > most)) {
       throw new SetpointError("RESOURCE_EXHAUSTED", `a line of the answer is longer than ${most} characters`);

@@ -364,7 +364,7 @@ func TestClosingEndsWatches(t *testing.T) {
 					time.Sleep(1100 * time.Millisecond)
 				}
 				began := time.Now()
-				wantCode(t, c.do(t, map[string]any{"op": "closeAmidWatch", "after": 0.3}).Error, "CANCELLED")
+				wantCode(t, c.do(t, map[string]any{"op": "closeAmidWatch", "after": 0.7}).Error, "CANCELLED")
 				if took := time.Since(began); took > 20*time.Second {
 					t.Errorf("it took %v", took)
 				}

@@ -4,11 +4,17 @@
 import { createInterface } from "node:readline";
 import { createRequire } from "node:module";
 import { pathToFileURL } from "node:url";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 
 const [, , folder, way] = process.argv;
 const setpoint = await import(pathToFileURL(`${folder}/dist/index.js`).href);
 const { connectRest } = await import(pathToFileURL(`${folder}/dist/rest.js`).href);
 const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}/package.json`).resolve("@bufbuild/protobuf")).href);
+
+// What only the garbage collector's leisure holds is to fail here, not after hours.
+setFlagsFromString("--expose-gc");
+setInterval(runInNewContext("gc"), 300).unref();
 
 let client, watch;
 
