@@ -333,7 +333,8 @@ type MetricExplanation struct {
 	// The metric's type, "Resource" and so on.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// The metric in the controller's words, for example
-	// "cpu resource utilization (percentage of request)".
+	// "cpu resource utilization (percentage of request)"; what stages propose beside
+	// the metrics has a name of its own, such as "schedule/morning".
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// The computation: "Utilization", "AverageValue" (over pods), "Value" (total)
 	// or "AverageValuePerReplica" (total over observed replicas).
