@@ -67,6 +67,14 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 			"", "error", `metric q: source "api": it answered 401 Unauthorized: check the source's credentials`,
 		},
 		{
+			"a whole metrics API", &setpointv1.RecommendRequest{MetricErrors: failed("metrics.k8s.io", "connection refused")}, &setpointv1.RecommendResponse{Error: usage + "connection refused"},
+			"", "error", "metrics.k8s.io: connection refused",
+		},
+		{
+			"one of its metrics", &setpointv1.RecommendRequest{MetricErrors: failed("custom.metrics.k8s.io/a:b", "no such metric")}, &setpointv1.RecommendResponse{Error: usage + "no such metric"},
+			"", "error", "custom.metrics.k8s.io/a:b: no such metric",
+		},
+		{
 			"no request", &setpointv1.RecommendRequest{Pods: pod(time.Second)}, &setpointv1.RecommendResponse{Error: usage + "missing request for cpu in container task of Pod abc"},
 			"", "error", "missing request for cpu in task abc",
 		},

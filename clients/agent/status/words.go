@@ -18,8 +18,11 @@ func causeOf(d *agent.Decision) string {
 	var causes []string
 	for _, e := range d.Request.GetMetricErrors() {
 		if strings.HasSuffix(text, e.GetMessage()) || len(causes) > 0 {
-			_, name, _ := strings.Cut(e.GetMetric(), ":")
-			causes = append(causes, "metric "+name+": "+e.GetMessage())
+			what := e.GetMetric() // of a metrics API, all or one
+			if kind, name, typed := strings.Cut(what, ":"); typed && !strings.Contains(kind, "/") {
+				what = "metric " + name
+			}
+			causes = append(causes, what+": "+e.GetMessage())
 		}
 	}
 	if len(causes) > 0 {
