@@ -213,6 +213,12 @@ func (l *Log) write(batch []queued) {
 				values = d.chunk.appendTo(values, entry.key)
 				continue
 			}
+			if d.missed {
+				if l.feed != nil {
+					fed = append(fed, store.FeedEntry{Key: entry.key, Value: []byte{gapFormat}})
+				}
+				continue
+			}
 			if !d.unsettled {
 				values = append(values, d.logged(entry.key))
 			}

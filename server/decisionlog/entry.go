@@ -36,6 +36,8 @@ type Entry struct {
 	// changes reports whether the decision changes the count, unsettled that it is not final:
 	// the latter goes to the feed only.
 	changes, unsettled bool
+	// missed stands for one that nobody has: watchers are told that they may miss something.
+	missed bool
 
 	// chunk is in place of all this in a log of chunks, see OfChunk.
 	chunk *Chunk
@@ -52,6 +54,9 @@ func (l *Entry) Size() int {
 
 // Final reports whether the log keeps the decision for long, if it gets it.
 func (l *Entry) Final() bool { return !l.Repeat && !l.unsettled }
+
+// OfMissed returns an entry in place of one that may be missing: a change whose report the store may have, or not.
+func OfMissed() Entry { return Entry{missed: true} }
 
 // Chunk is what a target was asked in the course of some minutes.
 type Chunk struct {

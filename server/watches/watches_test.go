@@ -133,6 +133,38 @@ func TestWatchersSeeWhatIsDecided(t *testing.T) {
 	changes.want(pending, applied, strings.Replace(pending, "a", "c", 1))
 }
 
+// The store has a report, but its reply is lost: the repeated one tells no watcher of the outcome, so they learn that they
+// missed something.
+func TestWatchersLearnOfAReportInDoubt(t *testing.T) {
+	t.Parallel()
+	var lost atomic.Bool
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Store.OnSwap = func(ctx context.Context, swap store.Swap, compareAndSwap servertest.SwapFunc) (store.SwapResult, error) {
+			result, err := compareAndSwap(ctx, swap)
+			if lost.Load() {
+				return store.SwapResult{}, store.ErrUnavailable
+			}
+			return result, err
+		}
+	})
+	w := watch(t, s, &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything})
+	changed := decide(t, s, "a", 60)
+	w.want(fmt.Sprintf("a 2→%d PENDING", changed.GetDesiredReplicas()))
+	report := &setpointv1.ReportScaleRequest{Target: targetNamed("a"), RecommendationId: changed.GetRecommendationId(), Outcome: "APPLIED"}
+	lost.Store(true)
+	if _, err := s.Recommendations.ReportScale(t.Context(), report); status.Code(err) != codes.Unavailable {
+		t.Fatalf("the reply is lost: %v", err)
+	}
+	lost.Store(false)
+	if again, err := s.Recommendations.ReportScale(t.Context(), report); err != nil || again.GetOutcome() != "APPLIED" {
+		t.Fatalf("repeated: %v, %v", again, err)
+	}
+	decide(t, s, "b", 20)
+	if r := w.decision(); r.GetTarget() != targetNamed("b") || !r.GetMissedUncounted() {
+		t.Errorf("next comes %v, and nothing says that an outcome is missing", r)
+	}
+}
+
 // Who comes back with a token gets what came meanwhile, and nothing twice.
 func TestWatchersResume(t *testing.T) {
 	t.Parallel()
