@@ -318,7 +318,11 @@ func TestAllocationsWithoutAPlace(t *testing.T) {
 	}
 	n.queue.Store(21)
 	n.await("web", 3)
-	if got := n.scaleStatus("web").Events[0].Message; got != "5 → 3: queue 4.2 (target 10); All metrics below target; 1 of 5 run: Nomad has no room for 4" {
-		t.Errorf("the event is %q", got)
-	}
+	n.eventually(func() error { // Nomad writes the event after the count
+		const want = "5 → 3: queue 4.2 (target 10); All metrics below target; 1 of 5 run: Nomad has no room for 4"
+		if events := n.scaleStatus("web").Events; len(events) == 0 || events[0].Message != want {
+			return fmt.Errorf("the events are %+v, want %q", events, want)
+		}
+		return nil
+	})
 }
