@@ -461,8 +461,6 @@ type Outlook struct {
 	// The first instant of which it says nothing. Absent: nothing comes after the changes. Where a metric has a target
 	// of type Value it is at the latest the first call with another count, which that metric's proposal is a multiple of.
 	UntilTime *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=until_time,json=untilTime,proto3" json:"until_time,omitempty"`
-	// Why it says nothing from until_time on: a sentence. Empty without until_time.
-	UntilReason string `protobuf:"bytes,12,opt,name=until_reason,json=untilReason,proto3" json:"until_reason,omitempty"`
 	// The instant of which the outlook speaks: changes are not before it.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// The time between two calls that it assumes.
@@ -473,7 +471,9 @@ type Outlook struct {
 	// The minimum and maximum by the schedules, told also where there is a problem: at start_time, and
 	// then each change up to the second instant at which schedules start or end. In the order of time, at
 	// most 512. Empty: no schedule starts or ends any more.
-	Bounds        []*OutlookBounds `protobuf:"bytes,11,rep,name=bounds,proto3" json:"bounds,omitempty"`
+	Bounds []*OutlookBounds `protobuf:"bytes,11,rep,name=bounds,proto3" json:"bounds,omitempty"`
+	// Why it says nothing from until_time on: a sentence. Empty without until_time.
+	UntilReason   string `protobuf:"bytes,12,opt,name=until_reason,json=untilReason,proto3" json:"until_reason,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -557,13 +557,6 @@ func (x *Outlook) GetUntilTime() *timestamppb.Timestamp {
 	return nil
 }
 
-func (x *Outlook) GetUntilReason() string {
-	if x != nil {
-		return x.UntilReason
-	}
-	return ""
-}
-
 func (x *Outlook) GetStartTime() *timestamppb.Timestamp {
 	if x != nil {
 		return x.StartTime
@@ -590,6 +583,13 @@ func (x *Outlook) GetBounds() []*OutlookBounds {
 		return x.Bounds
 	}
 	return nil
+}
+
+func (x *Outlook) GetUntilReason() string {
+	if x != nil {
+		return x.UntilReason
+	}
+	return ""
 }
 
 // The bounds from an instant on.
@@ -3309,14 +3309,14 @@ const file_setpoint_v1_target_service_proto_rawDesc = "" +
 	"\x04hold\x18\x05 \x01(\v2\x18.setpoint.v1.OutlookHoldR\x04hold\x124\n" +
 	"\achanges\x18\x06 \x03(\v2\x1a.setpoint.v1.OutlookChangeR\achanges\x129\n" +
 	"\n" +
-	"until_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x12!\n" +
-	"\funtil_reason\x18\f \x01(\tR\vuntilReason\x129\n" +
+	"until_time\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tuntilTime\x129\n" +
 	"\n" +
 	"start_time\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x125\n" +
 	"\binterval\x18\t \x01(\v2\x19.google.protobuf.DurationR\binterval\x12\x18\n" +
 	"\aproblem\x18\n" +
 	" \x01(\tR\aproblem\x122\n" +
-	"\x06bounds\x18\v \x03(\v2\x1a.setpoint.v1.OutlookBoundsR\x06boundsB\v\n" +
+	"\x06bounds\x18\v \x03(\v2\x1a.setpoint.v1.OutlookBoundsR\x06bounds\x12!\n" +
+	"\funtil_reason\x18\f \x01(\tR\vuntilReasonB\v\n" +
 	"\t_proposal\"\x9b\x01\n" +
 	"\rOutlookBounds\x12.\n" +
 	"\x04time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12!\n" +
