@@ -125,7 +125,9 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 			return
 		}
 	}
-	if r.attempts > 0 { // it may be settled nevertheless, and then a repeated report finds it so, and logs nothing
+	// It may be settled nevertheless, and then a repeated report finds it so, and logs nothing. Watchers of all tenants learn
+	// of that, so callers who leave must not cause it.
+	if r.attempts > 0 && apierror.CallerGone(ctx) == nil {
 		r.Decisions.Append(r.key, decisionlog.OfMissed())
 	}
 	r.err = apierror.OfDecisionsStore(ctx, r.target, err)

@@ -165,6 +165,47 @@ func TestWatchersLearnOfAReportInDoubt(t *testing.T) {
 	}
 }
 
+// A caller who leaves during a report makes nobody believe that something is missing.
+func TestACallerWhoLeavesAReportTellsNoWatcher(t *testing.T) {
+	t.Parallel()
+	var stuck atomic.Bool
+	var swaps atomic.Int64
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.MaxAttempts = 1 << 20
+		su.Store.OnSwap = func(ctx context.Context, swap store.Swap, compareAndSwap servertest.SwapFunc) (store.SwapResult, error) {
+			if stuck.Load() {
+				swaps.Add(1)
+				swap.Old = "nobody's"
+			}
+			return compareAndSwap(ctx, swap)
+		}
+	})
+	w := watch(t, s, &setpointv1.WatchDecisionsRequest{Parent: targetNamed("b")})
+	changed := decide(t, s, "a", 60)
+	stuck.Store(true)
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	left := make(chan error, 1)
+	go func() {
+		_, err := s.Recommendations.ReportScale(ctx, &setpointv1.ReportScaleRequest{Target: targetNamed("a"), RecommendationId: changed.GetRecommendationId(), Outcome: "APPLIED"})
+		left <- err
+	}()
+	servertest.Eventually(t, func() bool { return swaps.Load() > 0 })
+	leave()
+	if err := <-left; status.Code(err) != codes.Canceled {
+		t.Fatalf("the caller has left: %v", err)
+	}
+	servertest.Eventually(t, func() bool { // the service has noticed it
+		before := swaps.Load()
+		time.Sleep(200 * time.Millisecond)
+		return swaps.Load() == before
+	})
+	stuck.Store(false)
+	s.Report(t, targetNamed("a"), changed.GetRecommendationId(), "APPLIED", "")
+	decide(t, s, "b", 20)
+	w.want("b 2→2 NONE")
+}
+
 // Who comes back with a token gets what came meanwhile, and nothing twice.
 func TestWatchersResume(t *testing.T) {
 	t.Parallel()
