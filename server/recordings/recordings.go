@@ -194,8 +194,7 @@ func (r *Recordings) run() {
 }
 
 // within counts a new tail of a cluster, and reports whether there is room for it. Of a cluster that was counted there
-// are as many as are to be kept of it, with some more, because which ones are kept is decided by their names; so one
-// that chooses its names takes no room of others'. Before that, there are as many of all.
+// are as many as fit; so one that chooses its names takes no room of others'. Before that, there are as many of all.
 func (r *Recordings) within(cluster string) bool {
 	c := &r.clusters
 	c.mu.Lock()
@@ -234,11 +233,8 @@ func (r *Recordings) fits() int64 {
 	if r.options.Total <= 0 {
 		return math.MaxInt64 / 4
 	}
-	return withSome(int64(r.options.Total / r.options.Bytes))
+	return int64(r.options.Total / r.options.Bytes)
 }
-
-// withSome is a number and some more.
-func withSome(n int64) int64 { return n + n/4 + 16 }
 
 // shed forgets what there is no room for.
 func (r *Recordings) shed() {

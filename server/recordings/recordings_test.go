@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"runtime"
 	"slices"
 	"strings"
@@ -257,11 +258,11 @@ func TestTheRoomOfAllIsDivided(t *testing.T) {
 					}
 				}
 				total += kept
-				if want := c.want[cluster]; kept != want && (want == n || kept < want*85/100 || kept > want*115/100) {
-					t.Errorf("%d of %d targets of %s are kept, want about %d", kept, n, cluster, want)
+				if want := c.want[cluster]; kept != want && (want == n || kept > want || float64(kept) < float64(want)-6*math.Sqrt(float64(want))) {
+					t.Errorf("%d of %d targets of %s are kept, want somewhat fewer than %d", kept, n, cluster, want)
 				}
 			}
-			if c.room > 0 && total > c.room*108/100 {
+			if c.room > 0 && total > c.room {
 				t.Errorf("%d targets are kept, with room for %d", total, c.room)
 			}
 		})
@@ -441,7 +442,7 @@ func TestAStartKeepsNoMoreThanThereIsRoomFor(t *testing.T) {
 				kept++
 			}
 		}
-		if int64(kept) != counted(recorded) || kept < room*7/10 {
+		if int64(kept) != counted(recorded) || kept < room/2 {
 			t.Errorf("%d targets are kept, %d counted, with room for %d", kept, counted(recorded), room)
 		}
 		recorded.Close()
@@ -484,7 +485,7 @@ func TestAClusterThatChoosesItsNamesTakesNoRoomOfOthers(t *testing.T) {
 		recorded.clusters.mu.Lock()
 		of := maps.Clone(recorded.clusters.of)
 		recorded.clusters.mu.Unlock()
-		if of["victim"] != victims || of["flood"] > withSome(room-victims) {
+		if of["victim"] != victims || of["flood"] > room-victims {
 			t.Errorf("kept are %v, with room for %d", of, room)
 		}
 		recorded.Close()

@@ -115,10 +115,22 @@ func (r *room) divide(ctx context.Context, each, total int64, clusters map[strin
 		if most := clusters[cluster]; most > 0 {
 			kept = min(kept, float64(most/each))
 		}
-		next.of[cluster] = partOf(kept, own)
-		next.most[cluster] = withSome(int64(kept))
+		next.of[cluster] = partOf(likely(kept, own), own)
+		next.most[cluster] = int64(kept)
+		if kept >= own { // until the next count there may be some more of it
+			next.most[cluster] = int64(own*1.25) + 16
+		}
 	}
 	r.parts.Store(next)
+}
+
+// likely is how many of all names to choose by their hashes, so that chance chooses more than fit in one of a thousand
+// divisions: three standard deviations fewer, of the binomial distribution.
+func likely(fit, all float64) float64 {
+	if fit >= all {
+		return all
+	}
+	return max(fit/2, fit-3*math.Sqrt(fit*(1-fit/all)))
 }
 
 // partOf is a part of 1<<32; all of them, if there are no more.

@@ -88,7 +88,8 @@ func fillRecordings(ctx context.Context, s *scene) error {
 	for i := range attackedTargets {
 		all = append(all, fmt.Sprintf("clusters/hostile/namespaces/%s/targets/%s%d", strings.Repeat("n", 100), strings.Repeat("t", 100), i))
 	}
-	for range 2 {
+	// What was written of targets while there were fewer expires meanwhile.
+	for begin := time.Now(); time.Since(begin) < recordedAge+4*time.Second; pause(ctx, time.Second) {
 		if err := ask(all); err != nil {
 			return err
 		}

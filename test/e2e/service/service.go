@@ -37,6 +37,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -255,6 +256,15 @@ func (s *Instance) restart() error {
 		return err
 	}
 	s.starting = time.Since(started)
+	// The connection may yet wait since it was refused, and refuse calls for as long.
+	ctx, cancel := context.WithTimeout(context.Background(), process.Patience)
+	defer cancel()
+	s.conn.ResetConnectBackoff()
+	for s.conn.GetState() == connectivity.TransientFailure {
+		if !s.conn.WaitForStateChange(ctx, connectivity.TransientFailure) {
+			return fmt.Errorf("the connection to %s does not come back", s.GRPCAddr())
+		}
+	}
 	return nil
 }
 
