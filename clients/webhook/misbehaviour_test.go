@@ -181,6 +181,31 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 	})
 }
 
+// The server's reasons are its own words: the agent takes none for one of its reasons.
+func TestAReasonOfTheServerIsNoneOfTheAgents(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		w.edit("web", func(e map[string]any) { e["hold"] = map[string]any{"reason": agent.ReasonNotListed} })
+		listed()
+		w.Remove("web")
+		listed()
+		if hold := w.object(t, key).Hold; hold == nil || hold.Message != "the last list does not have it" {
+			t.Errorf("held: %+v", hold)
+		}
+		w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		before := w.object(t, key)
+		w.edit("web", func(e map[string]any) {
+			e["uid"], e["hold"] = "another", map[string]any{"reason": agent.ReasonInvalidObject}
+		})
+		listed()
+		if o := w.object(t, key); o.UID != "another" {
+			t.Errorf("it is %q, though the list has another target than %q", o.UID, before.UID)
+		}
+	})
+}
+
 func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

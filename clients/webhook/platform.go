@@ -404,7 +404,7 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 	p.mu.Lock()
 	for key, o := range there {
 		was := p.known[key]
-		if was != nil && o.UID != was.UID && o.Hold != nil && o.Hold.Reason == agent.ReasonInvalidObject {
+		if was != nil && o.UID != was.UID && o.Hold != nil && o.Hold.Outcome != agent.OutcomeWaiting {
 			// An invalid target's UID is not believed either: another one deletes the history.
 			same := *o
 			same.UID = was.UID
@@ -417,16 +417,17 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 		}
 	}
 	for key, was := range p.known {
+		since, missing := p.missing[key]
 		switch {
 		case there[key] != nil:
-		case was.Hold == nil || was.Hold.Reason != agent.ReasonNotListed:
+		case !missing:
 			// Reading a list page by page may miss an existing target.
 			held := *was
 			held.Hold = &agent.Hold{Outcome: agent.OutcomeWaiting, Reason: agent.ReasonNotListed, Message: "the last list does not have it", Silent: true}
 			held.Revision = agent.Version("not listed")
 			there[key], p.missing[key] = &held, time.Now()
 			p.listSoon()
-		case time.Since(p.missing[key]) < p.options.GoneAfter:
+		case time.Since(since) < p.options.GoneAfter:
 			there[key] = was
 		default:
 			delete(p.missing, key)
