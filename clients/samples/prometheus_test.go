@@ -124,6 +124,7 @@ func TestTheSourceIsAskedAsConfigured(t *testing.T) {
 		s.Prometheus.HeaderFiles = map[string]string{"X-API-Key": key}
 		s.Prometheus.BearerTokenFile = token
 		s.Prometheus.InsecureCredentials = true
+		s.Timeout = Duration(2500 * time.Millisecond)
 	})
 	check := func(name, wantToken, wantKey string) {
 		t.Helper()
@@ -134,7 +135,7 @@ func TestTheSourceIsAskedAsConfigured(t *testing.T) {
 		if h.Get("X-Scope-OrgID") != "shop" || h.Get("Authorization") != wantToken || h.Get("X-API-Key") != wantKey {
 			t.Errorf("%s: headers %v", name, h)
 		}
-		if got.URL.Path != "/prometheus/api/v1/query" || got.FormValue("partial_response") != "false" || got.FormValue("timeout") == "" {
+		if got.URL.Path != "/prometheus/api/v1/query" || got.FormValue("partial_response") != "false" || got.FormValue("timeout") != "2s500ms" { // not 2.5s, which Prometheus refuses
 			t.Errorf("%s: asked %s with %v", name, got.URL, got.Form)
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
-	"time"
 
 	"github.com/prometheus/common/model"
 	"go.uber.org/zap"
@@ -25,7 +24,7 @@ import (
 type Source struct {
 	server  *httpapi.Client
 	query   *url.URL
-	timeout time.Duration
+	timeout string // as Prometheus writes durations
 }
 
 var _ source.Backend = (*Source)(nil)
@@ -36,7 +35,7 @@ var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 func New(s *httpapi.Server, bounds source.Bounds, log *zap.Logger, dial files.Dial) *Source {
 	// Problems reports an address that does not parse.
 	base, _ := url.Parse(s.URL)
-	return &Source{server: httpapi.New(s, bounds, log, dial), query: base.JoinPath("api/v1/query"), timeout: bounds.Timeout}
+	return &Source{server: httpapi.New(s, bounds, log, dial), query: base.JoinPath("api/v1/query"), timeout: model.Duration(bounds.Timeout).String()}
 }
 
 // Close implements source.Backend.
@@ -70,7 +69,7 @@ type vector struct {
 // Ask implements source.Backend.
 func (b *Source) Ask(ctx context.Context, q source.Query) (any, error) {
 	// Without a time the server uses its own clock: this one's may be off.
-	form := url.Values{"query": {q.Query}, "timeout": {b.timeout.String()}}.Encode()
+	form := url.Values{"query": {q.Query}, "timeout": {b.timeout}}.Encode()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, b.query.String(), strings.NewReader(form))
 	if err != nil {
 		return nil, err
