@@ -132,13 +132,13 @@ func notice(tasks []swarm.Task, replicas int32) string {
 	for i := range tasks {
 		t := &tasks[i]
 		switch {
-		case t.Status.State == swarm.TaskStateRunning:
-			runs++
-			continue
 		case hasFailed(t.Status.State):
 			failed++
 		case stageOf(t.DesiredState) > running:
-			continue // it is to end
+			continue // it is to end, also one that counts as running on a node that is down
+		case t.Status.State == swarm.TaskStateRunning:
+			runs++
+			continue
 		}
 		if t.Status.Err != "" && (last == nil || t.Status.Timestamp.After(last.Status.Timestamp)) {
 			last = t

@@ -166,6 +166,9 @@ func TestTasksThatDoNotRunAreTold(t *testing.T) {
 			with(task("1", 1, 0, swarm.TaskStateFailed, shut), "task: non-zero exit (2)"), with(task("2", 1, 9, swarm.TaskStateFailed, shut), "task: non-zero exit (3)"),
 			task("3", 1, 18, swarm.TaskStateReady, swarm.TaskStateReady),
 		}, 1, "0 of 1 tasks run: task: non-zero exit (3) (2 failed)"},
+		{"a node that went down, and no room for what it ran", []swarm.Task{
+			task("1", 1, 0, run, shut), with(task("2", 1, 9, swarm.TaskStatePending, run), "no suitable node (1 node not available for new tasks)"),
+		}, 1, "0 of 1 tasks run: no suitable node (1 node not available for new tasks)"},
 		{"tasks that are to end", []swarm.Task{with(task("1", 1, 0, swarm.TaskStatePending, shut), "no suitable node")}, 1, ""},
 	} {
 		if got := notice(tt.tasks, tt.count); got != tt.want {
