@@ -18,6 +18,7 @@ import (
 	metrics "sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
@@ -95,7 +96,10 @@ func (p *provider) check(r *setpointv1.Recommendation) error {
 		return fmt.Errorf("%d, neither from %d to %d nor the current %d", desired, r.GetMinReplicas(), r.GetMaxReplicas(), current)
 	case at == nil || !at.IsValid():
 		return fmt.Errorf("it has no instant")
-	case p.now().Sub(at.AsTime()).Abs() > setpoint.MaxClockSkew:
+	}
+	// Within the period of its spec a target has one recommendation.
+	switch age := p.now().Sub(at.AsTime()); {
+	case age > pace.MaxPeriod+setpoint.MaxClockSkew, age < -setpoint.MaxClockSkew:
 		return fmt.Errorf("it is of %s", at.AsTime().Format(time.RFC3339))
 	}
 	return nil

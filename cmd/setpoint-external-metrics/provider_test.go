@@ -153,7 +153,8 @@ func TestAnswersAreChecked(t *testing.T) {
 		{"negative", func(r *setpointv1.Recommendation) { r.DesiredReplicas, r.Action = -7, "SCALE_DOWN" }, false},
 		{"another action", func(r *setpointv1.Recommendation) { r.Action = "NONE" }, false},
 		{"no instant", func(r *setpointv1.Recommendation) { r.EvaluationTime = nil }, false},
-		{"an hour old", func(r *setpointv1.Recommendation) { r.EvaluationTime = timestamppb.New(now.Add(-time.Hour)) }, false},
+		{"of the longest period", func(r *setpointv1.Recommendation) { r.EvaluationTime = timestamppb.New(now.Add(-time.Hour)) }, true},
+		{"two hours old", func(r *setpointv1.Recommendation) { r.EvaluationTime = timestamppb.New(now.Add(-2 * time.Hour)) }, false},
 		{"of tomorrow", func(r *setpointv1.Recommendation) { r.EvaluationTime = timestamppb.New(now.Add(24 * time.Hour)) }, false},
 	} {
 		r := seven()
