@@ -88,7 +88,7 @@ func (e *Engine) ClusterID(ctx context.Context) (string, error) {
 	return found.Swarm.ID, nil
 }
 
-// errNoService means that there is no such service.
+// errNoService means that the engine found no such service, perhaps because it could not look for it.
 var errNoService = errors.New("there is no such service")
 
 // service is a service as read.
@@ -102,19 +102,24 @@ type service struct {
 func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 	e.asked(callService)
 	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
-	if cerrdefs.IsNotFound(err) {
+	switch {
+	// The engine takes what it does not find as a name for the beginning of an id, here of several.
+	case cerrdefs.IsNotFound(err), err != nil && strings.Contains(err.Error(), " is ambiguous "):
 		return nil, errNoService
-	}
-	if err != nil {
+	case err != nil:
 		return nil, explain(err)
 	}
 	return &service{Service: found.Service, raw: found.Raw}, nil
 }
 
-// Services returns the services that opted in or tried to.
-func (e *Engine) Services(ctx context.Context) ([]swarm.Service, error) {
+// Services returns the services that opted in or tried to. With names, theirs begin with one of these.
+func (e *Engine) Services(ctx context.Context, names ...string) ([]swarm.Service, error) {
 	e.asked(callList)
-	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: client.Filters{}.Add("label", EnableLabel)})
+	filters := client.Filters{}.Add("label", EnableLabel)
+	if len(names) > 0 {
+		filters.Add("name", names...)
+	}
+	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: filters})
 	if err != nil {
 		return nil, explain(err)
 	}

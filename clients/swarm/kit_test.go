@@ -53,6 +53,11 @@ type world struct {
 	hang bool
 	// worker makes the node no manager any more.
 	worker bool
+	// lost answers reads of services by name that there is none: as an engine does that could not list names, but
+	// then ids.
+	lost bool
+	// unanswered makes updates that are not answered, and does what it says after each.
+	unanswered func()
 }
 
 type fakeService struct {
@@ -315,21 +320,31 @@ func (w *world) find(key string) *fakeService {
 	if s := w.services[key]; s != nil {
 		return s
 	}
-	for _, s := range w.services {
-		if strings.HasPrefix(s.id, key) {
-			return s
-		}
+	if like := w.like(key); len(like) == 1 {
+		return like[0]
 	}
 	return nil
+}
+
+// like are the services whose ids begin so. The lock is held.
+func (w *world) like(id string) (like []*fakeService) {
+	for _, s := range w.services {
+		if strings.HasPrefix(s.id, id) {
+			like = append(like, s)
+		}
+	}
+	return like
 }
 
 func (w *world) inspect(rw http.ResponseWriter, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch s := w.find(key); {
+	switch s, like := w.find(key), len(w.like(key)); {
 	case w.ReadErr() != nil:
 		fail(rw, http.StatusInternalServerError, w.ReadErr().Error())
-	case s == nil:
+	case s == nil && like > 1:
+		fail(rw, http.StatusInternalServerError, fmt.Sprintf("service %s is ambiguous (%d matches found)", key, like))
+	case s == nil, w.lost && s.id != key:
 		fail(rw, http.StatusNotFound, "service "+key+" not found")
 	default:
 		answer(rw, s.describe())
@@ -352,6 +367,9 @@ func (w *world) list(rw http.ResponseWriter, r *http.Request) {
 		for label := range filters(r)["label"] {
 			_, there := labels[label]
 			matches = matches && there
+		}
+		for prefix := range filters(r)["name"] {
+			matches = matches && strings.HasPrefix(name, prefix)
 		}
 		if matches {
 			out = append(out, w.services[name].describe())
@@ -415,6 +433,10 @@ func (w *world) update(rw http.ResponseWriter, r *http.Request, key string) {
 		s.spec, s.index, s.status = spec, w.index, nil
 		w.run(s)
 		w.changed(s.id)
+		if w.unanswered != nil {
+			w.unanswered()
+			panic(http.ErrAbortHandler)
+		}
 		answer(rw, map[string]any{"Warnings": nil})
 	}
 }

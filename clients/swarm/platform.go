@@ -92,7 +92,7 @@ type scaled struct {
 func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
 	s, err := p.engine.inspect(ctx, key.Name)
 	if errors.Is(err, errNoService) {
-		return nil, agent.ErrGone
+		return nil, p.gone(ctx, key)
 	}
 	if err != nil {
 		return nil, err
@@ -110,6 +110,19 @@ func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (
 	o.Period, o.Shadow, o.Stages, o.Fleet, o.Native = wants.Period, wants.Shadow, wants.Stages, wants.Fleet, &scaled{s.ID, wants, metrics}
 	o.Warning = strings.Join(wants.Warnings, "; ")
 	return o, nil
+}
+
+// gone returns ErrGone if the services, listed by one call, don't have one that the engine did not
+// find. To find it takes the engine three, of which it ignores failures, as of a leader that is lost.
+func (p *Platform) gone(ctx context.Context, key agent.Key) error {
+	services, err := p.engine.Services(ctx, key.Name)
+	switch {
+	case err != nil:
+		return err
+	case slices.ContainsFunc(services, func(s swarm.Service) bool { return KeyOf(&s) == key }):
+		return errors.New("the engine lists the service, but did not find it")
+	}
+	return agent.ErrGone
 }
 
 // Read returns a service's settings, with the metrics of its spec and their queries. The error

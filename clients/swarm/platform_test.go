@@ -208,14 +208,22 @@ func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
 	for _, gone := range []agent.Key{
 		{Kind: swarm.Kind, Namespace: "default", Name: "web"},          // of another stack
 		{Kind: swarm.Kind, Namespace: "default", Name: "other"},        // has not opted in
-		{Kind: swarm.Kind, Namespace: "default", Name: other.id[:20]},  // the engine takes it for an id
+		{Kind: swarm.Kind, Namespace: "default", Name: other.id},       // the engine takes it for an id
 		{Kind: swarm.Kind, Namespace: "shop", Name: "nobody-is-there"}, // there is none
+		{Kind: swarm.Kind, Namespace: "shop", Name: "service"},         // the engine takes it for several ids
 	} {
 		if _, err := p.Object(t.Context(), gone, nil); !errors.Is(err, agent.ErrGone) {
 			t.Errorf("%s: %v, want ErrGone", gone, err)
 		}
 	}
 	object(t, p, key)
+	// Amid an election the engine may say so of one that is there: its history would be deleted.
+	w.mu.Lock()
+	w.lost = true
+	w.mu.Unlock()
+	if _, err := p.Object(t.Context(), key, nil); err == nil || errors.Is(err, agent.ErrGone) {
+		t.Errorf("though it is listed: %v", err)
+	}
 }
 
 // Without a source of usage a cpu metric fails: it is not zero.
