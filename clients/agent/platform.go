@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -51,6 +52,19 @@ var (
 	// again, and decided again at once if its settings are the same.
 	ErrMoved = errors.New("the count was changed by others")
 )
+
+// Written is the outcome of a write of a count that failed, or whose answer was lost: it may have been made
+// nevertheless, and is not to be reported as a failure then. read reads the count again. The error is nil if that is
+// the written one, and ErrMoved, with the failure, if it can't be read: the next request's count shows it.
+func Written(count int32, failure error, read func() (int32, error)) error {
+	switch now, err := read(); {
+	case err != nil:
+		return fmt.Errorf("%w, or not: %w", ErrMoved, failure)
+	case now == count:
+		return nil
+	}
+	return failure
+}
 
 // Object is the settings of an object. It is immutable.
 type Object struct {

@@ -220,6 +220,9 @@ func updates(s *swarm.Service) bool {
 
 // replicasOf is the count of a replicated service; absent: one.
 func replicasOf(s *swarm.Service) (int32, error) {
+	if s.Spec.Mode.Replicated == nil {
+		return 0, errors.New("the service is no longer replicated")
+	}
 	n := s.Spec.Mode.Replicated.Replicas
 	switch {
 	case n == nil:
@@ -351,7 +354,16 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if errors.Is(err, errOutOfSequence) {
 		return agent.ErrMoved
 	}
-	return err
+	if err != nil {
+		return agent.Written(change.To, err, func() (int32, error) {
+			s, err := p.engine.inspect(ctx, s.ID)
+			if err != nil {
+				return 0, err
+			}
+			return replicasOf(&s.Service)
+		})
+	}
+	return nil
 }
 
 // The intervals of lists of services: soon after an event, and regularly in case events were

@@ -80,6 +80,37 @@ func TestAChangeOfAnythingIsDecidedAgain(t *testing.T) {
 	}
 }
 
+// An engine or a leader that is lost may have made the change that it did not answer: the count tells.
+func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		after func(*world) // what happens after the change, with the lock held
+		want  error
+	}{
+		"it is written":           {func(*world) {}, nil},
+		"others changed it then":  {func(w *world) { w.services["web"].spec["Mode"] = map[string]any{"Replicated": map[string]any{"Replicas": 5.0}} }, errors.New("EOF")},
+		"nobody can tell":         {func(w *world) { w.FailReads(errors.New("the engine is away")) }, agent.ErrMoved},
+		"the service is gone now": {func(w *world) { delete(w.services, "web") }, agent.ErrMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, p := start(t)
+			o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+			seen, err := p.Observe(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			w.mu.Lock()
+			w.unanswered = func() { tt.after(w) }
+			w.mu.Unlock()
+			err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
+			if (err == nil) != (tt.want == nil) || errors.Is(err, agent.ErrMoved) != errors.Is(tt.want, agent.ErrMoved) || tt.want != nil && !strings.Contains(err.Error(), "EOF") {
+				t.Errorf("got %v, want %v", err, tt.want)
+			}
+		})
+	}
+}
+
 func TestServicesThatHaveNoCountAreRefusedByName(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
