@@ -350,16 +350,9 @@ func deployingHold(state string) *agent.Hold {
 // Observe implements agent.Platform.
 func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
 	wants := o.Native.(*scaled)
-	job, err := p.read.job(ctx, wants.group)
+	job, group, err := p.counted(ctx, wants.group)
 	if err != nil {
 		return nil, err
-	}
-	if job == nil || job.JobModifyIndex == nil {
-		return nil, errors.New("the job is gone")
-	}
-	group := groupOf(job, wants.group.Name)
-	if group == nil || group.Count == nil || *group.Count < 0 || *group.Count > math.MaxInt32 {
-		return nil, fmt.Errorf("the job has no group %s with a count", agent.Shorten(wants.group.Name))
 	}
 	if !optsIn(group.Scaling) { // the list of policies is late
 		return nil, &agent.HoldError{Hold: agent.Hold{
@@ -393,6 +386,22 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 		InCharge: &shadow.Side{Replicas: count}, Against: "the count of the group",
 		Notice: notice(allocations, count, queued), Native: *job.JobModifyIndex,
 	}, nil
+}
+
+// counted reads a job and its group, which has a count.
+func (p *Platform) counted(ctx context.Context, g Group) (*api.Job, *api.TaskGroup, error) {
+	job, err := p.read.job(ctx, g)
+	if err != nil {
+		return nil, nil, err
+	}
+	if job == nil || job.JobModifyIndex == nil {
+		return nil, nil, errors.New("the job is gone")
+	}
+	group := groupOf(job, g.Name)
+	if group == nil || group.Count == nil || *group.Count < 0 || *group.Count > math.MaxInt32 {
+		return nil, nil, fmt.Errorf("the job has no group %s with a count", agent.Shorten(g.Name))
+	}
+	return job, group, nil
 }
 
 func groupOf(job *api.Job, name string) *api.TaskGroup {
@@ -484,7 +493,7 @@ func resourcesOf(spec *setpointv1.HorizontalPodAutoscalerSpec) []string {
 
 // Apply implements agent.Platform.
 func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
-	wants := o.Native.(*scaled)
+	wants, reconcile := o.Native.(*scaled), ctx
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
 	// Meanwhile the service is asked on, for its windows.
@@ -509,6 +518,17 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 		// Whatever the outcome, cached reads are out of date: the job has another version, and a
 		// deployment.
 		p.read.written(wants.group)
+		if !unsure(err) {
+			return written, err
+		}
+		err = agent.Written(change.To, err, func() (int32, error) {
+			job, group, err := p.counted(reconcile, wants.group)
+			if err != nil {
+				return 0, err
+			}
+			written = *job.JobModifyIndex
+			return int32(*group.Count), nil
+		})
 		return written, err
 	}
 	if p.alone(wants.group) {
@@ -528,6 +548,13 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 		return denied("count", "scale-job", err)
 	}
 	return err
+}
+
+// unsure reports whether a write that failed may have been made: nobody answered, or a server that lost another.
+func unsure(err error) bool {
+	status := statusOf(err)
+	said := errors.Is(err, agent.ErrMoved) || errors.Is(err, agent.ErrGone) || errors.Is(err, ErrDeploying) // by Nomad
+	return err != nil && !said && (status == 0 || status >= http.StatusInternalServerError)
 }
 
 // alone reports whether no other group of a job is Setpoint's.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"slices"
 	"strings"
@@ -592,6 +593,44 @@ func TestAGroupThatOptsOutMeanwhileIsLeftAlone(t *testing.T) {
 				reconciles(4)
 				if n := w.Replicas("web"); n != 5 {
 					t.Errorf("%d allocations, want the 5 that were registered", n)
+				}
+			})
+		})
+	}
+}
+
+// A server or a leader that is lost may have made the change that it did not answer: the count tells.
+func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
+	for name, tt := range map[string]struct {
+		refuse bool // nothing is written
+		after  func(w *world)
+		want   error
+	}{
+		"it is written":   {false, func(*world) {}, nil},
+		"it is not":       {true, func(*world) {}, errors.New("rpc error: EOF")},
+		"nobody can tell": {false, func(w *world) { w.FailReads(errors.New("No cluster leader")) }, agent.ErrMoved},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, p := start(t, func(w *world) { w.register(job{name: "web", count: 4, policy: queue("web", "")}) })
+				o := object(t, p, keyOf("web"))
+				seen, err := p.Observe(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.failing(func(r *http.Request) (int, string) {
+					if r.Method == http.MethodGet {
+						return 0, ""
+					}
+					if !tt.refuse {
+						w.server.ServeHTTP(httptest.NewRecorder(), r)
+					}
+					tt.after(w)
+					return http.StatusInternalServerError, "rpc error: EOF"
+				})
+				err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
+				if (err == nil) != (tt.want == nil) || errors.Is(err, agent.ErrMoved) != errors.Is(tt.want, agent.ErrMoved) || tt.want != nil && !strings.Contains(err.Error(), "rpc error: EOF") {
+					t.Errorf("got %v, want %v", err, tt.want)
 				}
 			})
 		})
