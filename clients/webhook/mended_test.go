@@ -85,6 +85,11 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 				*r = *failed(http.StatusServiceUnavailable, "no database")
 			}
 		}, nil, "apply: it answered 503: no database"},
+		{"it fails with 200", nil, func(_ *watched, path string, r *reply) {
+			if path == "/apply" {
+				*r = *said(http.StatusOK, webhook.Failure{Error: "quota exceeded"})
+			}
+		}, nil, "apply: it answered 200: quota exceeded"},
 		{"it fails, and nobody can tell", nil, func(_ *watched, _ string, r *reply) {
 			*r = *failed(http.StatusInternalServerError, "no database")
 		}, nil, "apply: it answered 500: no database"},

@@ -221,11 +221,19 @@ func refusal(said *answer) error {
 	if said.status == http.StatusOK {
 		return nil
 	}
+	return said.failure()
+}
+
+// failure returns the error that an answer says: by its status, or by its body alone.
+func (a *answer) failure() error {
 	var failure Failure
-	if err := strict(said.body, &failure); err != nil || failure.Error == "" {
-		return fmt.Errorf("it answered %d %s", said.status, http.StatusText(said.status))
+	switch err := strict(a.body, &failure); {
+	case err == nil && failure.Error != "":
+		return fmt.Errorf("it answered %d: %s", a.status, shorten(failure.Error))
+	case a.status == http.StatusOK:
+		return nil
 	}
-	return fmt.Errorf("it answered %d: %s", said.status, shorten(failure.Error))
+	return fmt.Errorf("it answered %d %s", a.status, http.StatusText(a.status))
 }
 
 // notFound reports whether the answer means that there is no such target.
@@ -292,7 +300,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if said.status == http.StatusConflict {
 		return agent.ErrMoved
 	}
-	if err := refusal(said); err != nil {
+	if err := said.failure(); err != nil {
 		if said.notFound() {
 			p.listMissing(o)
 		}
