@@ -1,8 +1,11 @@
 package transport
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"net/url"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -28,9 +31,10 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logged := observer.New(zapcore.InfoLevel)
 		outage := NewOutage(zap.New(core))
-		takes := func(d time.Duration, err error) {
-			_, _ = outage.Wrap(roundTripper(func() error { time.Sleep(d); return err })).RoundTrip(&http.Request{})
+		asks := func(path string, d time.Duration, err error) {
+			_, _ = outage.Wrap(roundTripper(func() error { time.Sleep(d); return err })).RoundTrip(&http.Request{URL: &url.URL{Path: path}})
 		}
+		takes := func(d time.Duration, err error) { asks("/apis/apps/v1/deployments", d, err) }
 		lines := func(want int) {
 			t.Helper()
 			if got := logged.Len(); got != want {
@@ -58,6 +62,15 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 		takes(0, broken)
 		lines(1)
 		takes(0, nil)
+		lines(2)
+
+		// An adapter of metrics that hangs is no outage of the API server; one that is not reached is.
+		for _, api := range []string{"metrics.k8s.io/v1beta1/namespaces/shop/pods", "custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/qps", "external.metrics.k8s.io/v1beta1/namespaces/shop/queue"} {
+			asks("/apis/"+api, 10*time.Second, fmt.Errorf("Get: %w", context.DeadlineExceeded))
+			lines(2)
+			asks("/apis/"+api, time.Millisecond, broken)
+			takes(0, nil)
+		}
 		lines(2)
 
 		// All that hang say so when the first of them gives up.
