@@ -88,7 +88,7 @@ func TestAHeldMemberOfAFleetCalls(t *testing.T) {
 		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		fresh := &setpointv1.FleetShare{State: "FRESH", ShareTotal: 12, DesiredReplicas: 12, DecisionTime: timestamppb.Now(), Members: &setpointv1.FleetMemberCounts{Fresh: 3}}
 		service.give(4, fresh, nil)
-		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		d, _ := drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
 		step := func(what string, replicas int32, calls bool, shown string) {
 			t.Helper()
 			before := len(s.Asked())
@@ -115,6 +115,10 @@ func TestAHeldMemberOfAFleetCalls(t *testing.T) {
 		for _, hold := range []*agent.Hold{nil, wait} {
 			p.hold(hold, true)
 			step("a shadow", 4, false, "can't be a shadow")
+			var report strings.Builder
+			if err := d.Shadows().WriteText(&report); err != nil || !strings.Contains(report.String(), "can't be a shadow") || !strings.Contains(report.String(), " -  ") {
+				t.Errorf("the report of shadows is %s", report.String())
+			}
 		}
 		p.hold(nil, false)
 		step("no longer", 6, true, "")

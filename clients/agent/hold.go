@@ -29,7 +29,9 @@ func (r *reconcile) hold(h Hold) Outcome {
 		r.st.held = cause
 	}
 	h.Message += h.wants
-	if !r.o.Shadow {
+	if r.o.Shadow {
+		r.undecided(h.Reason + ": " + h.Message)
+	} else {
 		r.tellHold(h.Reason, h.Message)
 	}
 	r.telling.Hold = &h

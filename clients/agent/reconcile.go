@@ -223,6 +223,9 @@ func (r *reconcile) failed(e *evaluation, err error) Outcome {
 	var read errRead
 	if errors.As(err, &read) {
 		r.once.say(r.log, r.queue.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
+		if r.o.Shadow {
+			r.undecided(err.Error())
+		}
 		r.retry = true
 		return OutcomeReadError
 	}

@@ -37,7 +37,7 @@ func (r *reconcile) see(ctx context.Context, e *evaluation) (*sight, error) {
 	case !was.known:
 		r.uncounted(e, fmt.Sprintf("the scale there of %s is older than the history here, whose policies do not count it", is.scaled.UTC().Format(time.RFC3339)))
 		if is.replicas == 0 {
-			return is, r.note(ctx, e, 1) // no policy counts that either
+			return is, r.noteScale(ctx, e, 1) // no policy counts that either
 		}
 	case was.replicas == is.replicas, was.desired == is.replicas:
 		// The service finds its own decision applied.
@@ -47,17 +47,17 @@ func (r *reconcile) see(ctx context.Context, e *evaluation) (*sight, error) {
 	case !scaled, e.Observation.InCharge.Replicas != is.replicas:
 		// Somebody else changed the count: the controller does not count that either.
 	default:
-		return is, r.note(ctx, e, was.replicas)
+		return is, r.noteScale(ctx, e, was.replicas)
 	}
 	return is, nil
 }
 
-// note makes the change from that count a scale event of the shadow, as if its policies had counted
+// noteScale makes the change from that count a scale event of the shadow, as if its policies had counted
 // the decision of the controller in charge: it asks about the former count with the present one as
 // both bounds, which the service decides without windows and metrics, and finds applied in the next
 // request. It asks about the present count first, because after a pause windows begin anew with the
 // count of the first request.
-func (r *reconcile) note(ctx context.Context, e *evaluation, from int32) error {
+func (r *reconcile) noteScale(ctx context.Context, e *evaluation, from int32) error {
 	to := e.Request.GetScale().GetSpecReplicas()
 	question, counts := proto.CloneOf(e.Request), []int32{to, from}
 	switch question.Explain = false; {

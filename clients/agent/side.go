@@ -21,20 +21,9 @@ func (r *reconcile) compare(e *evaluation) {
 	if e.asked.Before(r.st.uncountedUntil) {
 		ours.Limits = append(ours.Limits, r.st.uncounted)
 	}
-	change := r.shadows.Note(r.o.Key, e.Observation.Against, shadow.Reconcile{
-		// A shadow that was hurried may reconcile more often than the controller in charge.
-		At: e.asked, Period: max(r.o.Period, r.options.Period), Ours: ours, Theirs: *e.Observation.InCharge,
-	})
-	r.metrics.shadowReconciles.WithLabelValues("agreed").Add(float64(change.Agreed))
-	r.metrics.shadowReconciles.WithLabelValues("diverged").Add(float64(change.Diverged))
-	if change.NoOpinion != "" {
-		r.metrics.shadowReconciles.WithLabelValues("no_opinion").Inc()
-	}
+	change := r.note(e.asked, e.Observation.Against, ours, *e.Observation.InCharge)
 	if change.Paused {
 		r.log.Info("shadow can't be compared", zap.String("reason", change.NoOpinion))
-	}
-	if change.Began || change.Ended {
-		r.metrics.divergent.Set(float64(r.shadows.Divergent()))
 	}
 	if change.Began {
 		r.log.Info("shadow diverged", zap.String("explanation", change.Explanation))
@@ -42,6 +31,28 @@ func (r *reconcile) compare(e *evaluation) {
 	if change.First {
 		r.telling.event(normal, ReasonShadowDiverged, change.Explanation)
 	}
+}
+
+// undecided notes that a shadow could not decide, and why: what comes of no decision is logged.
+func (r *reconcile) undecided(why string) {
+	r.note(time.Now(), "", shadow.Side{NoOpinion: Shorten(why)}, shadow.Side{NoOpinion: "not read"})
+}
+
+// note notes both sides of a shadow's reconcile.
+func (r *reconcile) note(at time.Time, against string, ours, theirs shadow.Side) shadow.Change {
+	change := r.shadows.Note(r.o.Key, against, shadow.Reconcile{
+		// A shadow that was hurried may reconcile more often than the controller in charge.
+		At: at, Period: max(r.o.Period, r.options.Period), Ours: ours, Theirs: theirs,
+	})
+	r.metrics.shadowReconciles.WithLabelValues("agreed").Add(float64(change.Agreed))
+	r.metrics.shadowReconciles.WithLabelValues("diverged").Add(float64(change.Diverged))
+	if change.NoOpinion != "" {
+		r.metrics.shadowReconciles.WithLabelValues("no_opinion").Inc()
+	}
+	if change.Began || change.Ended {
+		r.metrics.divergent.Set(float64(r.shadows.Divergent()))
+	}
+	return change
 }
 
 // OurSide returns a decision as one side of a comparison.

@@ -24,7 +24,7 @@ type Ledger struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger { return &Ledger{accounts: map[Key]*account{}} }
 
-// Note records a reconcile of an object. against names the other side, for people.
+// Note records a reconcile of an object. against names the other side, for people; empty: as before.
 func (l *Ledger) Note(key Key, against string, r Reconcile) Change {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -33,7 +33,7 @@ func (l *Ledger) Note(key Key, against string, r Reconcile) Change {
 		a = &account{}
 		l.accounts[key] = a
 	}
-	a.against = against
+	a.against = cmp.Or(against, a.against)
 	return a.note(r)
 }
 
@@ -67,7 +67,7 @@ type Report struct {
 // Object is the account of an object.
 type Object struct {
 	Key
-	// Against names the controller in charge.
+	// Against names the controller in charge. Empty: it was not read yet.
 	Against string `json:"against"`
 	// Since is the first reconcile; Last is the last one, with the sides Ours and Theirs.
 	Since  time.Time `json:"since"`

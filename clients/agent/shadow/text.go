@@ -22,7 +22,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	fmt.Fprintln(table, "OBJECT\tAGAINST\tAGREES\tNOW\tRECONCILES\tAGREED\tWORST\tSINCE\tOVER TIME")
 	for i := range r.Objects {
 		o := &r.Objects[i]
-		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\n", o.Kind, o.Namespace, o.Name, o.Against, o.agrees(),
+		fmt.Fprintf(table, "%s %s/%s\t%s\t%s\t%s\t%d\t%s\t%d\t%s\t%s\n", o.Kind, o.Namespace, o.Name, cmp.Or(o.Against, "-"), o.agrees(),
 			o.now(), o.Agreed+o.Diverged, percent(o.Agreed, o.Diverged), o.Worst, o.Since.UTC().Format(time.RFC3339), bar(o.Timeline))
 	}
 	if err := table.Flush(); err != nil {

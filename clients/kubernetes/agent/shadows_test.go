@@ -2,12 +2,15 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -128,6 +131,48 @@ func TestAShadowThatCannotReadHasNoOpinion(t *testing.T) {
 		}
 		want(t, "the worst", report().Worst, 2)
 	})
+}
+
+// A shadow that gets no decision is in the report, with the reason, which an Autoscaler's status shows, too.
+func TestAShadowWithoutDecisionsSaysWhy(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		name, why string
+		begin     func(w *world, a *v1.Autoscaler)
+	}{
+		{"a member of a fleet", "InvalidObject: a member of a fleet can't be a shadow", func(_ *world, a *v1.Autoscaler) { a.Spec.Fleet = fleetName }},
+		{"invalid", "InvalidObject: spec: it is broken", func(_ *world, a *v1.Autoscaler) { a.Spec.Unreadable = "it is broken" }},
+		{"the service is away", "RecommenderUnavailable: the recommender has been unavailable since ", func(w *world, _ *v1.Autoscaler) {
+			w.fault = func(string, int) error { return errAway }
+		}},
+		{"the service refuses", "RecommendationRefused: the recommender refused to decide: no right", func(w *world, _ *v1.Autoscaler) {
+			w.fault = func(string, int) error { return status.Error(codes.PermissionDenied, "no right") }
+		}},
+		{"the cluster is not read", "no pods", func(w *world, _ *v1.Autoscaler) { w.readErr = errors.New("no pods") }},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.workload("shop/web", 3, 50)
+				a := newAutoscaler("shop", "web")
+				a.Spec.Shadow = true
+				tt.begin(w, a)
+				key := w.add(a)
+				time.Sleep(6 * period)
+				report := w.loop.Shadows().Objects
+				if len(report) != 1 || report[0].Unjudged < 3 || !strings.HasPrefix(report[0].NoOpinion, "here: "+tt.why) {
+					t.Errorf("the report is %+v, want that it says %q", report, tt.why)
+				}
+				if shown := w.autoscaler(key).Status.Explanation; w.readErr == nil && !strings.HasPrefix(shown, "A shadow, which can't decide: "+tt.why) {
+					t.Errorf("explanation %q, want that it says %q", shown, tt.why)
+				}
+				if n := w.written(); n > 2 { // the service refuses to answer at first, then to decide
+					t.Errorf("%d statuses are written", n)
+				}
+			})
+		})
+	}
 }
 
 // A decision that the controller in charge could not make is no divergence.
@@ -379,7 +424,13 @@ func TestAShadowThatWasAwayBeginsItsWindowWithThePresentCount(t *testing.T) {
 		hpa.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(window.Seconds()))
 		hpa.CreationTimestamp = metav1.NewTime(time.Now().Add(-time.Hour))
 		key := w.add(hpa)
-		ours := func() int32 { return w.loop.Shadows().Objects[0].Ours.Replicas }
+		ours := func() int32 {
+			side := w.loop.Shadows().Objects[0].Ours
+			if side.NoOpinion != "" {
+				return -1
+			}
+			return side.Replicas
+		}
 		for _, step := range []struct {
 			phase string
 			do    func()
@@ -387,7 +438,7 @@ func TestAShadowThatWasAwayBeginsItsWindowWithThePresentCount(t *testing.T) {
 			want  int32
 		}{
 			{"both agree", func() {}, 5*period + period/2, 3},
-			{"the service is away", func() { w.with(func() { w.fault = func(string, int) error { return errAway } }) }, window + 5*period, 3},
+			{"the service is away", func() { w.with(func() { w.fault = func(string, int) error { return errAway } }) }, window + 5*period, -1},
 			{"it is back after a scale, and the load is gone", func() {
 				w.inCharge(key, 9)
 				w.with(func() { w.fault, w.load["shop/web"] = nil, 40 })

@@ -91,23 +91,27 @@ func (t *telling) show(ctx context.Context) {
 	if !ok && !t.reconcile.Dry {
 		t.write(ctx, &statusUpdate{status: withoutOwn(statusOf(t.stored()))})
 	}
-	if !ok || !t.own || t.reconcile.Decision == nil {
+	if !ok || !t.own {
 		return
 	}
-	answer := t.reconcile.Decision.Answer
-	next, err := kubernetes.StatusFromProto(answer.GetStatus())
-	if err != nil {
-		t.log.Error("status of the recommender not readable", zap.Error(err))
+	update := &statusUpdate{status: statusOf(over), recommendation: over.Status.RecommendationID, shown: true}
+	if d := t.reconcile.Decision; d != nil {
+		next, err := kubernetes.StatusFromProto(d.Answer.GetStatus())
+		if err != nil {
+			t.log.Error("status of the recommender not readable", zap.Error(err))
+			return
+		}
+		update.readings = next.CurrentMetrics
+		update.explanation = fmt.Sprintf("A shadow, which would have %d replicas.", d.Answer.GetDesiredReplicas())
+		if why := agent.OurSide(d.Answer).NoOpinion; why != "" {
+			update.explanation = fmt.Sprintf("A shadow, which can't decide: %s.", why)
+		}
+	} else if h := t.reconcile.Hold; h != nil {
+		update.explanation = fmt.Sprintf("A shadow, which can't decide: %s: %s.", h.Reason, h.Message)
+	} else {
 		return
 	}
-	text := fmt.Sprintf("A shadow, which would have %d replicas.", answer.GetDesiredReplicas())
-	if why := agent.OurSide(answer).NoOpinion; why != "" {
-		text = fmt.Sprintf("A shadow, which can't decide: %s.", why)
-	}
-	t.write(ctx, &statusUpdate{
-		status: statusOf(over), explanation: text, recommendation: over.Status.RecommendationID,
-		shown: true, readings: next.CurrentMetrics,
-	})
+	t.write(ctx, update)
 }
 
 // write writes the status if it changed. As upstream, it leaves a conflict to the next
