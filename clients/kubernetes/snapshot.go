@@ -18,6 +18,8 @@ type Snapshot struct {
 	Autoscaler *autoscalingv2.HorizontalPodAutoscaler
 	// Scale is the scale of its target, nil if it could not be read.
 	Scale *autoscalingv1.Scale
+	// Resource is the one that Scale belongs to. Empty: the first of the target's kind.
+	Resource schema.GroupResource
 	// ScaleError is why there is no scale. It takes precedence over Scale. Nil: the scale was
 	// read, unless the target's apiVersion does not parse or Kinds does not know its kind.
 	ScaleError *ScaleError

@@ -81,8 +81,8 @@ func (r *Reader) resourceOf(snapshot *kubernetes.Snapshot) (schema.GroupResource
 	case snapshot.Scale == nil:
 		return schema.GroupResource{}, kubernetes.ErrNoScale
 	}
-	if resource, ok := r.selectors.resource(autoscalerKey{autoscaler.Namespace, autoscaler.Name}); ok {
-		return resource, nil
+	if !snapshot.Resource.Empty() {
+		return snapshot.Resource, nil
 	}
 	resources, problem := r.resources(autoscaler.Spec.ScaleTargetRef)
 	switch {

@@ -123,14 +123,33 @@ func TestApplyOfASnapshotWithoutScale(t *testing.T) {
 			t.Errorf("got %v, want %v", err, test.want)
 		}
 	}
-	// A reader that did not read the snapshot finds the resource by its kind.
+	// A snapshot that another made has no resource: it is found by its kind.
 	before := snapshot(t, reader, autoscaler)
+	before.Resource = schema.GroupResource{}
 	if _, err := readerOf(t, server).Apply(t.Context(), before, 5); err != nil {
 		t.Error(err)
 	}
 	autoscaler.Spec.ScaleTargetRef.Kind = "Widget"
 	if _, err := readerOf(t, server).Apply(t.Context(), before, 5); err == nil || err.Error() != `no matches for kind "Widget" in group "apps"` {
 		t.Errorf("got %v", err)
+	}
+}
+
+// The bounds of an autoscaler act without a selector, also right after its target became one of another kind.
+func TestApplyToAnotherTarget(t *testing.T) {
+	t.Parallel()
+	server := shop(t)
+	server.change(webScale, func(scale *autoscalingv1.Scale) {
+		other := scale.DeepCopy()
+		other.UID, other.Status.Selector = "other", ""
+		server.scales["shop/statefulsets/web"] = other
+	})
+	reader := readerOf(t, server)
+	autoscaler := autoscalerOf(t, cpuMetric)
+	snapshot(t, reader, autoscaler)
+	autoscaler.Spec.ScaleTargetRef.Kind = "StatefulSet"
+	if updated, err := reader.Apply(t.Context(), snapshot(t, reader, autoscaler), 5); err != nil || updated.UID != "other" || updated.Spec.Replicas != 5 {
+		t.Errorf("wrote %v, %v", updated, err)
 	}
 }
 

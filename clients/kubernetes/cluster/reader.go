@@ -85,7 +85,7 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 		snapshot.ScaleError = problem
 		return snapshot, nil
 	}
-	snapshot.Scale = target.scale
+	snapshot.Scale, snapshot.Resource = target.scale, target.resource
 	text := target.scale.Status.Selector
 	selector, err := labels.Parse(text)
 	if text == "" || err != nil {
@@ -93,7 +93,7 @@ func (r *Reader) Snapshot(ctx context.Context, autoscaler *autoscalingv2.Horizon
 		return snapshot, nil
 	}
 	key := autoscalerKey{autoscaler.Namespace, autoscaler.Name}
-	r.selectors.note(key, autoscaler.UID, text, selector, target.resource)
+	r.selectors.note(key, autoscaler.UID, text, selector)
 	if snapshot.Pods, err = r.sources.Pods.Pods(ctx, key.namespace, selector); err != nil {
 		return nil, fmt.Errorf("listing the pods of namespace %s: %w", key.namespace, err)
 	}
@@ -117,9 +117,7 @@ func (r *Reader) NoteSelector(namespace, name, text string) {
 	if text == "" || err != nil {
 		return
 	}
-	key := autoscalerKey{namespace, name}
-	resource, _ := r.selectors.resource(key)
-	r.selectors.note(key, "", text, selector, resource)
+	r.selectors.note(autoscalerKey{namespace, name}, "", text, selector)
 }
 
 // Learn reads the selector of an autoscaler that is not evaluated, for the check that no pod

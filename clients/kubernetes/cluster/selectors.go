@@ -7,7 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
@@ -40,8 +39,6 @@ type autoscalerSelector struct {
 	text     string
 	selector labels.Selector
 	bucket   bucketKey
-	// resource is the target's.
-	resource schema.GroupResource
 }
 
 func newSelectors() *selectors {
@@ -51,16 +48,16 @@ func newSelectors() *selectors {
 	}
 }
 
-// note records the selector of an autoscaler and the resource of its target.
-func (k *selectors) note(key autoscalerKey, uid types.UID, text string, selector labels.Selector, resource schema.GroupResource) {
+// note records the selector of an autoscaler.
+func (k *selectors) note(key autoscalerKey, uid types.UID, text string, selector labels.Selector) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if old := k.autoscalers[key]; old != nil && old.text == text {
-		old.uid, old.resource = uid, resource
+		old.uid = uid
 		return
 	}
 	k.remove(key)
-	entry := &autoscalerSelector{uid: uid, text: text, selector: selector, resource: resource}
+	entry := &autoscalerSelector{uid: uid, text: text, selector: selector}
 	entry.bucket = k.smallestBucket(key.namespace, selector)
 	k.autoscalers[key] = entry
 	if k.buckets[entry.bucket] == nil {
@@ -101,17 +98,6 @@ func (k *selectors) remove(key autoscalerKey) {
 	if len(k.buckets[entry.bucket]) == 0 {
 		delete(k.buckets, entry.bucket)
 	}
-}
-
-// resource returns the resource of an autoscaler's target.
-func (k *selectors) resource(key autoscalerKey) (schema.GroupResource, bool) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	entry := k.autoscalers[key]
-	if entry == nil || entry.resource.Empty() {
-		return schema.GroupResource{}, false
-	}
-	return entry.resource, true
 }
 
 // sharing returns the other autoscalers of the namespace that select one of pods,
