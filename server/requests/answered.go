@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"go.uber.org/zap"
@@ -46,6 +47,9 @@ func (r *Reader) Answered(ctx context.Context, j *Job) {
 	}
 }
 
+// mostUsual is the length of a long response without an explanation, in bytes.
+const mostUsual = 2 << 10
+
 // AnswerAll is Answered for a batch, and returns the encoded BatchRecommendResponse. It releases each job
 // while its memory is in the processor's cache.
 func (r *Reader) AnswerAll(ctx context.Context, jobs []Job) []byte {
@@ -54,8 +58,8 @@ func (r *Reader) AnswerAll(ctx context.Context, jobs []Job) []byte {
 		j := &jobs[i]
 		r.Answered(ctx, j)
 		if answer = j.Result(answer); i == 0 {
-			// The responses of one batch have similar sizes.
-			answer = append(make([]byte, 0, (len(answer)+64)*len(jobs)), answer...)
+			// The responses of one batch have similar sizes, but the first may be the only one with an explanation.
+			answer = slices.Grow(answer, min(len(answer)+64, mostUsual)*(len(jobs)-1))
 		}
 		j.Release()
 	}
