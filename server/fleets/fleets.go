@@ -196,8 +196,12 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 // dropHistory deletes what was decided of a fleet's own name as if it were an ordinary target, by a call that came as its
 // spec was stored, or by an earlier version: while that is there further ones are answered.
 func (f *Fleets) dropHistory(ctx context.Context, key store.Key) {
-	err := f.targets.Delete(ctx, &setpointv1.DeleteTargetRequest{Name: key.String()})
-	f.options.Log.Warn("history of a fleet's own name deleted: its members call, with fleet set, and nothing else does", zap.Stringer("fleet", key), zap.Error(err))
+	switch err := f.targets.Delete(ctx, &setpointv1.DeleteTargetRequest{Name: key.String()}); {
+	case err == nil:
+		f.options.Log.Warn("history of a fleet's own name deleted: its members call, with fleet set, and nothing else does", zap.Stringer("fleet", key))
+	case status.Code(err) != codes.NotFound: // else another caller has deleted it
+		f.options.Log.Warn("history of a fleet's own name not deleted, to be tried again", zap.Stringer("fleet", key), zap.Error(err))
+	}
 }
 
 // isCurrent reports whether a fleet's stored spec is still the known one. It costs a few bytes: who is not a member

@@ -11,11 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -134,8 +137,9 @@ func TestATargetWithAHistoryBecomesNoFleet(t *testing.T) {
 func TestAHistoryBesideAFleetGoes(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, open func() store.Engine) {
-		engine := open()
-		s := start(t, func() store.Engine { return engine })
+		engine, logs := open(), (*observer.ObservedLogs)(nil)
+		failing := &undeleted{Engine: engine}
+		s := start(t, func() store.Engine { return failing }, servertest.Logged(zap.WarnLevel, server.LogNoCalls, &logs))
 		s.Recommend(t, servertest.Queue(nameOf("other"), 3, 60))
 		s.set(t, queueFleet(2, 100, west, east))
 		history, err := engine.Load(t.Context(), servertest.KeyOf(nameOf("other")))
@@ -145,9 +149,34 @@ func TestAHistoryBesideAFleetGoes(t *testing.T) {
 		if _, err := engine.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(fleetName), Value: history.Value}); err != nil {
 			t.Fatal(err)
 		}
+		told := func() (deleted, not int) {
+			return logs.FilterMessageSnippet("own name deleted").Len(), logs.FilterMessageSnippet("own name not deleted").Len()
+		}
+		failing.fails.Store(true)
 		s.fleet(t)
+		if deleted, not := told(); deleted != 0 || not != 1 {
+			t.Errorf("of a failed deletion the log says %v", logs.All())
+		}
+		failing.fails.Store(false)
+		s.fleet(t)
+		if deleted, not := told(); deleted != 1 || not != 1 {
+			t.Errorf("of a deletion the log says %v", logs.All())
+		}
 		want(t, "a plain call", s.try(t, servertest.Queue(fleetName, 3, 60)), codes.FailedPrecondition, "IS_FLEET")
 	})
+}
+
+// undeleted is an engine whose deletions may fail.
+type undeleted struct {
+	store.Engine
+	fails atomic.Bool
+}
+
+func (u *undeleted) Delete(ctx context.Context, key store.Key) (bool, error) {
+	if u.fails.Load() {
+		return false, store.ErrUnavailable
+	}
+	return u.Engine.Delete(ctx, key)
 }
 
 // Of two fleets of which one names the other, stored at the same time on two instances, at most one is stored.

@@ -12,9 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 func operations(s *servertest.Service) setpointv1.OperationsServiceClient {
@@ -55,6 +57,39 @@ func TestWhoCalls(t *testing.T) {
 	open, err := operations(servertest.Start(t)).GetCaller(t.Context(), &setpointv1.GetCallerRequest{})
 	if err != nil || open.GetCaller().GetName() != "" || !slices.Contains(open.GetCaller().GetPermissions()[0].GetVerbs(), "operate") {
 		t.Errorf("without authentication: %v, %v", open, err)
+	}
+}
+
+// Who waits for another caller's count of the store waits no longer than its own call.
+func TestACountBoundsNobodyElsesCall(t *testing.T) {
+	t.Parallel()
+	counting, end := make(chan struct{}), make(chan struct{})
+	engine := &servertest.FaultyStore{Store: memory.New(memory.Options{}), OnUsage: func() error {
+		close(counting)
+		<-end
+		return nil
+	}}
+	srv, err := server.New(engine, nil, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	var first sync.WaitGroup
+	defer first.Wait()
+	first.Go(func() {
+		if got, err := srv.Operations().GetStore(t.Context(), &setpointv1.GetStoreRequest{}); err != nil || got.GetStore().CountedTime == nil {
+			t.Errorf("who counts: %v, %v", got, err)
+		}
+	})
+	<-counting
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	watchdog := time.AfterFunc(10*time.Second, func() { close(end) })
+	_, err = srv.Operations().GetStore(ctx, &setpointv1.GetStoreRequest{})
+	if wantCode(t, "who waits", err, codes.DeadlineExceeded); watchdog.Stop() {
+		close(end)
+	} else {
+		t.Error("it waited for the other's count")
 	}
 }
 

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -35,14 +34,15 @@ type Service struct {
 
 	agents roll
 
-	countMu sync.Mutex
-	counted store.Usage // guarded by countMu
-	// countedAt is the time of counting; zero: never. Guarded by countMu.
+	// counting is held by the call that counts.
+	counting chan struct{}
+	counted  store.Usage // guarded by counting
+	// countedAt is the time of counting; zero: never. Guarded by counting.
 	countedAt time.Time
 }
 
 // New returns a service of an instance.
-func New(i *Instance) *Service { return &Service{instance: i} }
+func New(i *Instance) *Service { return &Service{instance: i, counting: make(chan struct{}, 1)} }
 
 // GetCaller implements setpointv1.OperationsServiceServer, as do those below.
 func (s *Service) GetCaller(ctx context.Context, _ *setpointv1.GetCallerRequest) (*setpointv1.GetCallerResponse, error) {
@@ -97,14 +97,14 @@ func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (
 	began := time.Now()
 	err := s.instance.options.Engine.Ping(ctx)
 	state := &setpointv1.StoreState{Kind: s.instance.options.StoreKind, Reachable: err == nil, Latency: durationpb.New(time.Since(began))}
-	if ctx.Err() != nil {
-		return nil, apierror.OfContext(ctx)
-	}
 	if err != nil {
 		state.Problem = apierror.StoreProblem(err)
 	}
 	if used, at, ok := s.count(ctx, err == nil); ok {
 		state.Targets, state.TargetBytes, state.CountedTime = &used.Keys, &used.Bytes, timestamppb.New(at)
+	}
+	if err := apierror.OfContext(ctx); err != nil {
+		return nil, err
 	}
 	return &setpointv1.GetStoreResponse{Store: state}, nil
 }
@@ -116,8 +116,12 @@ func (s *Service) count(ctx context.Context, reachable bool) (used store.Usage, 
 	if !can {
 		return store.Usage{}, time.Time{}, false
 	}
-	s.countMu.Lock()
-	defer s.countMu.Unlock()
+	select {
+	case s.counting <- struct{}{}:
+		defer func() { <-s.counting }()
+	case <-ctx.Done():
+		return store.Usage{}, time.Time{}, false
+	}
 	if now := time.Now(); reachable && now.Sub(s.countedAt) >= countedEvery {
 		if fresh, err := engine.Usage(ctx, ""); err == nil {
 			s.counted, s.countedAt = fresh, now
