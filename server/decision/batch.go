@@ -52,9 +52,7 @@ func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	t.queueByTarget(b)
 	defer t.askFleets(ctx, b.ofFleets)
 	t.awaitOverrides(b.queues)
-	if slices.ContainsFunc(b.Jobs, func(j *Job) bool { return j.foresees() && j.Fleet == nil }) {
-		t.lookBack(ctx, b.Jobs...)
-	}
+	t.lookBack(ctx, b.Jobs...)
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
 	b.rounds.Targets = t

@@ -29,11 +29,11 @@ func NewForecasts(t *Targets, engine store.Store) (*forecasts.Rings, error) {
 // foresees reports whether a decision has a forecast.
 func (j *Job) foresees() bool { return j.Around.Plan != nil && j.Around.Plan.Forecast != nil }
 
-// lookBack gives the jobs that have a forecast the past of their targets.
+// lookBack gives the jobs that have a forecast the past of their targets; not those that fleets answer.
 func (t *Targets) lookBack(ctx context.Context, jobs ...*Job) {
 	var asked []forecasts.Asked
 	for _, j := range jobs {
-		if !j.foresees() || j.done() {
+		if !j.foresees() || j.Fleet != nil || j.done() {
 			continue
 		}
 		of := j.Around.Plan.Forecast

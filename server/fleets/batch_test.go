@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -19,6 +20,55 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
+
+// forecastReads is an engine that notes whose past is read for forecasts.
+type forecastReads struct {
+	store.Engine
+	mu   sync.Mutex
+	keys []store.Key
+}
+
+func (f *forecastReads) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := f.Engine.Part(part, ttl)
+	if part == store.Forecasts {
+		return notedReads{records, f}, err
+	}
+	return records, err
+}
+
+type notedReads struct {
+	store.PartStore
+	by *forecastReads
+}
+
+func (n notedReads) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	n.by.mu.Lock()
+	n.by.keys = append(n.by.keys, keys...)
+	n.by.mu.Unlock()
+	return n.PartStore.LoadBatch(ctx, keys)
+}
+
+// A fleet answers its members without a look at their own pasts, also beside targets whose past is looked at.
+func TestMembersPastsAreNotRead(t *testing.T) {
+	t.Parallel()
+	engine := &forecastReads{Engine: memory.New(memory.Options{})}
+	s := start(t, func() store.Engine { return engine })
+	s.set(t, queueFleet(2, 100, west, east))
+	foresees := func(r *setpointv1.RecommendRequest) {
+		r.Stages = &setpointv1.Stages{Forecast: &setpointv1.Forecast{TimeZone: "UTC"}}
+	}
+	alone := nameOf("alone")
+	for i, result := range s.Batch(t, member(west, 3, 60, foresees), servertest.With(servertest.Queue(alone, 3, 60), foresees), member(east, 3, 60, foresees)) {
+		if result.GetResponse() == nil {
+			t.Errorf("request %d: %v", i, result.GetError())
+		}
+	}
+	engine.mu.Lock()
+	defer engine.mu.Unlock()
+	if !slices.Equal(engine.keys, []store.Key{servertest.KeyOf(alone)}) {
+		t.Errorf("the pasts of %v are read, want only that of %s", engine.keys, alone)
+	}
+}
 
 // A batch of one fleet's members is answered as its requests are one by one: answers, errors, the fleet's state and what
 // is logged are the same, whatever is asked.

@@ -7,8 +7,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/encoded"
-	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/server/services"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
