@@ -19,7 +19,7 @@ type slowPaths struct {
 	// Of encoded requests: the policy has settings for the caller, the request sets an
 	// instant that may not be allowed, or the decoder does not support the request.
 	policy, evaluationTime, unusual prometheus.Counter
-	// Of JSON bodies: the transcoder does not support the request.
+	// Of JSON bodies: the transcoder does not support the request, or its path or deadline.
 	RestUnusual prometheus.Counter
 }
 

@@ -110,7 +110,6 @@ func (w *fastPath) answer(call *fastCall, out http.ResponseWriter, r *http.Reque
 	data, ok := call.encode((*buffer)[:0], target, body)
 	*buffer = data
 	if !ok || len(data) > w.options.MaxRequestBytes {
-		w.options.Requests.Metrics.Slow.RestUnusual.Inc()
 		return false
 	}
 	req.Data = data

@@ -110,6 +110,9 @@ func (g *Gateway) table(mux *runtime.ServeMux) *table {
 		}
 		delete(served, "")
 		served[r.method] = admitted(r.contract, g.received(&r, mux, fast))
+		if r.method == http.MethodGet && r.kind != streamed { // which has no end to wait for
+			served[http.MethodHead] = served[r.method]
+		}
 		served[""] = admitted(r.contract, RefuseMethod(slices.Sorted(maps.Keys(served))...))
 	}
 	lost := http.HandlerFunc(t.refuseLost)

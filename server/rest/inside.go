@@ -131,9 +131,6 @@ func (c *inside) Invoke(ctx context.Context, method string, request, reply any, 
 	if refused != nil {
 		return refused
 	}
-	if err == nil {
-		meta.answer()
-	}
 	meta.tell(options)
 	if err != nil {
 		return statusOf(err)
@@ -181,7 +178,6 @@ type insideMetadata struct {
 
 	mu              sync.Mutex
 	header, trailer metadata.MD // guarded by mu
-	answered        bool        // guarded by mu
 }
 
 // Method implements grpc.ServerTransportStream, as do those below.
@@ -204,17 +200,6 @@ func (m *insideMetadata) SetTrailer(md metadata.MD) error {
 	defer m.mu.Unlock()
 	m.trailer = metadata.Join(m.trailer, md)
 	return nil
-}
-
-// answer records that there is a response, not only an error. It adds the header that gRPC's
-// transport adds, and that the gateway passes to REST's callers.
-func (m *insideMetadata) answer() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if !m.answered {
-		m.answered = true
-		m.header = metadata.Join(m.header, metadata.Pairs("content-type", "application/grpc"))
-	}
 }
 
 // get returns the current headers and trailers.
@@ -308,7 +293,6 @@ func (p pipeIn) RecvMsg(into any) error {
 // SendMsg sends a response, once the previous one was received. As with gRPC, the memory of an
 // encoded one is no longer the sender's, who may free it while it is read.
 func (p pipeIn) SendMsg(answer any) error {
-	p.meta.answer()
 	p.begin()
 	m, ok := answer.(*encoded.Message)
 	if !ok {

@@ -67,6 +67,9 @@ func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
 		if !calls.IsFromGateway(stream.Context()) {
 			t.Error("the call is not marked as coming from REST")
 		}
+		if err := stream.SetHeader(metadata.Pairs("first", "yes")); err != nil {
+			return err
+		}
 		for range 3 {
 			answer := &setpointv1.WatchDecisionsResponse{Decision: &setpointv1.Decision{RecommendationId: req.GetParent()}}
 			if err := stream.Send(answer); err != nil {
@@ -88,7 +91,7 @@ func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
 	if _, err := stream.Recv(); status.Code(err) != codes.FailedPrecondition {
 		t.Errorf("got %v at the end, want FAILED_PRECONDITION", err)
 	}
-	if header, err := stream.Header(); err != nil || len(header["content-type"]) != 1 {
+	if header, err := stream.Header(); err != nil || len(header) != 1 || len(header["first"]) != 1 {
 		t.Errorf("headers %v, %v", header, err)
 	}
 	if got := stream.Trailer()["last"]; len(got) != 1 || got[0] != "yes" {

@@ -22,7 +22,7 @@ import (
 func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) http.Handler {
 	call, serve := fast.calls[route.rpc], g.serving(route, mux)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		r.PostForm = noForm
+		r.PostForm, r.Method = noForm, route.method // HEAD is GET to the gateway; net/http sends no body
 		if field, bad := badText(r.URL); bad {
 			admission.AnswerStatus(mux, w, r, status.Convert(apierror.InvalidField(field, "Invalid value: is not UTF-8")))
 			return
@@ -63,12 +63,15 @@ func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) 
 				return
 			}
 		}
-		if err != nil || call == nil || !fast.answer(call, w, r, data) {
-			serve(w, r, len(data))
-			return
+		if err == nil && call != nil {
+			if fast.answer(call, w, r, data) {
+				r.Body = http.NoBody
+				admission.FreeBody(data)
+				return
+			}
+			g.options.Requests.Metrics.Slow.RestUnusual.Inc()
 		}
-		r.Body = http.NoBody
-		admission.FreeBody(data)
+		serve(w, r, len(data))
 	})
 }
 

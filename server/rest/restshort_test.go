@@ -12,9 +12,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
-// viaGateway is a header that only the gateway's answers have.
-const viaGateway = "Grpc-Metadata-Content-Type"
-
 // bodyOf returns a request as JSON without spaces, with replacements of pairs.
 func bodyOf(t *testing.T, req *setpointv1.RecommendRequest, pairs ...string) string {
 	t.Helper()
@@ -67,8 +64,10 @@ func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
-			short, long := servertest.Start(t), servertest.Start(t)
+			short, metrics := servertest.Measured(t)
+			long := servertest.Start(t)
 			for round := range 2 { // the second has a history
+				before := servertest.Read(t, metrics)
 				answers := [2]*servertest.Answer{}
 				for i, s := range []*servertest.Service{short, long} {
 					s.Clock.Advance(servertest.Period)
@@ -89,8 +88,10 @@ func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 				if answers[0].Code != tt.code {
 					t.Errorf("round %d: HTTP %d, want %d: %s", round, answers[0].Code, tt.code, answers[0].Raw)
 				}
-				if short := answers[0].Header.Get(viaGateway) == ""; tt.code == http.StatusOK && short != tt.short {
-					t.Errorf("round %d: without the gateway: %v, want %v", round, short, tt.short)
+				if tt.code == http.StatusOK && !tt.short {
+					servertest.Read(t, metrics).Since(before, "requests_slow_path_total").Expect(t, servertest.Reading{"requests_slow_path_total{reason=unusual,stage=rest}": 1})
+				} else if tt.code == http.StatusOK {
+					servertest.Read(t, metrics).Since(before, "requests_slow_path_total{reason=unusual,stage=rest}").Expect(t, servertest.Reading{})
 				}
 			}
 		})
@@ -108,7 +109,7 @@ func compareAnswers(t *testing.T, round int, short, long *servertest.Answer) {
 		}
 	}
 	for name, values := range long.Header {
-		if name != viaGateway && strings.Join(short.Header[name], ",") != strings.Join(values, ",") {
+		if strings.Join(short.Header[name], ",") != strings.Join(values, ",") {
 			t.Errorf("round %d: %s: %q, over the gateway %q", round, name, short.Header[name], values)
 		}
 	}

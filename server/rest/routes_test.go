@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -218,6 +219,42 @@ func TestUnknownPathsAndMethodsAreAnsweredInJSON(t *testing.T) {
 	}
 }
 
+// HEAD is answered as GET is, without the body, which a stream does not end; and no answer has headers of gRPC's.
+func TestHeadIsGetWithoutABody(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	s.Recommend(t, servertest.WebRequest(t))
+	asked, found := 0, 0
+	for _, r := range contractRoutes(t, servertest.Web) {
+		if r.method != http.MethodGet || strings.Contains(r.path, ":watch") {
+			continue
+		}
+		get, head := s.Ask(t, http.MethodGet, r.path, nil), s.Ask(t, http.MethodHead, r.path, nil)
+		if asked++; get.Code == http.StatusOK {
+			found++
+		}
+		if head.Code != get.Code || len(head.Raw) != 0 {
+			t.Errorf("HEAD %s: HTTP %d %s, GET has %d", r.path, head.Code, head.Raw, get.Code)
+		}
+		for _, a := range []*servertest.Answer{get, head} {
+			for _, name := range []string{"Date", "X-Request-Id", "Content-Length"} { // which may differ
+				a.Header.Del(name)
+			}
+		}
+		if !reflect.DeepEqual(get.Header, head.Header) {
+			t.Errorf("HEAD %s: headers %v, GET has %v", r.path, head.Header, get.Header)
+		}
+		for name := range get.Header {
+			if strings.HasPrefix(name, "Grpc-") {
+				t.Errorf("GET %s: has the header %s", r.path, name)
+			}
+		}
+	}
+	if asked < 10 || found < 4 {
+		t.Errorf("only %d routes, %d of them found something", asked, found)
+	}
+}
+
 // A forgotten POST is not taken for a call about a target with a colon in its name.
 func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 	t.Parallel()
@@ -228,6 +265,9 @@ func TestEveryPathSaysWhichMethodsItTakes(t *testing.T) {
 		served[path] = append(served[path], r.method)
 	}
 	for path, methods := range served {
+		if slices.Contains(methods, http.MethodGet) && !strings.HasSuffix(path, ":watch") {
+			methods = append(methods, http.MethodHead)
+		}
 		slices.Sort(methods)
 		methods = slices.Compact(methods)
 		for _, method := range []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"} {
