@@ -41,6 +41,7 @@ type Agent struct {
 	requests *transport.Requests
 	reads    *reads
 	outage   *transport.Outage
+	refusals *transport.Refusals
 	platform *platform
 	queue    *wakeable
 	loop     *agent.Loop
@@ -57,7 +58,10 @@ const maxReadingAge = time.Second
 
 // New returns an agent for the cluster of config. It connects to nothing.
 func New(config *rest.Config, options Options) (*Agent, error) {
-	a := &Agent{options: options, outage: transport.NewOutage(options.Log), queue: &wakeable{}}
+	a := &Agent{
+		options: options, outage: transport.NewOutage(options.Log), queue: &wakeable{},
+		refusals: transport.NewRefusals(options.Log, "pods", "horizontalpodautoscalers."+autoscalingv2.GroupName, "autoscalers."+v1.GroupVersion.Group),
+	}
 	var err error
 	if a.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
@@ -76,6 +80,7 @@ func New(config *rest.Config, options Options) (*Agent, error) {
 	a.config = rest.CopyConfig(config)
 	a.config.Wrap(a.requests.Wrap)
 	a.config.Wrap(a.outage.Wrap)
+	a.config.Wrap(a.refusals.Wrap)
 	return a, nil
 }
 
@@ -92,8 +97,11 @@ func (a *Agent) Queue() agent.QueueOptions {
 	}
 }
 
-// Ready returns nil once the agent has read the cluster, whether or not it is the leader.
+// Ready returns nil once the agent has read the cluster, and while it may, whether or not it is the leader.
 func (a *Agent) Ready() error {
+	if problem := a.refusals.Problem(); problem != "" {
+		return errors.New(problem)
+	}
 	if !a.ready.Load() {
 		return errors.New("the cluster has not been read yet")
 	}
@@ -196,7 +204,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		events.stop()
 		return nil, err
 	}
-	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces)
+	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces, transport.WatchFailed)
 	if err != nil {
 		events.stop()
 		return nil, err
@@ -272,9 +280,10 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) { return mapper, nil },
 		Metrics:        metricsserver.Options{BindAddress: "0"},
 		Cache: cache.Options{
-			DefaultTransform:  cache.TransformStripManagedFields(),
-			ByObject:          map[client.Object]cache.ByObject{&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepStatusWriters}},
-			DefaultNamespaces: map[string]cache.Config{},
+			DefaultTransform:         cache.TransformStripManagedFields(),
+			ByObject:                 map[client.Object]cache.ByObject{&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepStatusWriters}},
+			DefaultNamespaces:        map[string]cache.Config{},
+			DefaultWatchErrorHandler: transport.WatchFailed,
 		},
 		GracefulShutdownTimeout: &a.options.DrainTimeout,
 	}

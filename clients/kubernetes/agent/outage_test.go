@@ -40,6 +40,9 @@ type apiServer struct {
 	// away makes each request end without an answer.
 	away atomic.Bool
 
+	// forbids makes it refuse to list and watch pods.
+	forbids atomic.Bool
+
 	mu       sync.Mutex
 	hpas     []autoscalingv2.HorizontalPodAutoscaler
 	leases   map[string]*coordinationv1.Lease
@@ -75,6 +78,12 @@ func (s *apiServer) comeBack() { s.away.Store(false) }
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.away.Load() {
 		panic(http.ErrAbortHandler)
+	}
+	if s.forbids.Load() && strings.HasSuffix(r.URL.Path, "/pods") {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusForbidden)
+		_ = json.NewEncoder(w).Encode(metav1.Status{TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Message: "no right", Code: 403})
+		return
 	}
 	if r.URL.Query().Get("sendInitialEvents") != "" { // as older servers do
 		http.Error(w, "", http.StatusUnprocessableEntity)
@@ -204,8 +213,14 @@ func await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// run runs an agent with a log until the test ends, and returns its result.
+// runAgent runs an agent with a log until the test ends, and returns its result.
 func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (logged *observer.ObservedLogs, ended chan error) {
+	t.Helper()
+	logged, ended, _ = runTheAgent(t, s, service, election)
+	return logged, ended
+}
+
+func runTheAgent(t *testing.T, s *apiServer, service *direct, election *Election) (logged *observer.ObservedLogs, ended chan error, a *Agent) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	log := zap.New(core)
@@ -239,7 +254,7 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 		}
 		libraryLog.Store(nil)
 	})
-	return logged, ended
+	return logged, ended, a
 }
 
 // linesOf returns the warnings, the errors and what is said about the API server, each as its
@@ -318,6 +333,22 @@ func TestTheAPIServerComesBack(t *testing.T) {
 		t.Errorf("it ended: %v", err)
 	default:
 	}
+}
+
+// Rights that come later than the agent leave no errors in its log; until then it is not ready, and says why.
+func TestTheRightsComeLater(t *testing.T) {
+	s, service := newAPIServer(t, 5), newDirect(t)
+	s.forbids.Store(true)
+	logged, _, a := runTheAgent(t, s, service, nil)
+	await(t, "told why it is not ready", func() bool {
+		return strings.HasPrefix(fmt.Sprint(a.Ready()), "the API server has refused to list /api/v1/pods since ")
+	})
+	await(t, "told in the log", func() bool { return len(linesOf(logged)) > 0 })
+	s.forbids.Store(false)
+	await(t, "ready", func() bool { return a.Ready() == nil })
+	await(t, "all are asked about", func() bool { return service.asked.Load() > 5 })
+	quiet(t, logged, "warn the API server refuses what the agent must read; has it the right, and is the CustomResourceDefinition installed?",
+		"info the API server refuses no more")
 }
 
 // A Lease that has expired by the API server's clock is taken over at once, whatever its holder's

@@ -21,8 +21,8 @@ type Namespaces struct {
 	pods      map[string]*Pods
 }
 
-// NewNamespaces returns informers that are not running yet; no namespaces: one for all.
-func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string) (*Namespaces, error) {
+// NewNamespaces returns informers that are not running yet; no namespaces: one for all. failed is told of failed watches.
+func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string, failed toolscache.WatchErrorHandlerWithContext) (*Namespaces, error) {
 	// Pods are most of the data: as JSON they would take several times the memory and time to
 	// decode.
 	config = rest.CopyConfig(config)
@@ -40,7 +40,7 @@ func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []s
 		watched := toolscache.NewListWatchFromClient(core.RESTClient(), "pods", namespace, fields.Everything())
 		informer := toolscache.NewSharedIndexInformer(watched, &corev1.Pod{}, 0,
 			toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
-		if err := informer.SetTransform(Strip); err != nil {
+		if err := errors.Join(informer.SetTransform(Strip), informer.SetWatchErrorHandlerWithContext(failed)); err != nil {
 			return nil, err
 		}
 		if c.pods[namespace], err = New(informer.GetIndexer()); err != nil {
