@@ -64,7 +64,7 @@ func write(out io.Writer, definition *apiextensionsv1.CustomResourceDefinition) 
 // complete adds everything to the schema of a version.
 func complete(root *apiextensionsv1.JSONSchemaProps) error {
 	for _, step := range []func(*apiextensionsv1.JSONSchemaProps) error{
-		addRules, addFallback, addLimits, addDefaults, addStatusRules, loosenSelectors,
+		addRules, addFallback, addLimits, addDefaults, addStatusRules, loosenSelectors, withoutGates,
 	} {
 		if err := step(root); err != nil {
 			return err
