@@ -125,8 +125,8 @@ var bounds = map[string][2]int{
 
 // patterns are the patterns of strings.
 var patterns = map[string]string{
-	// A segment of a target's name.
-	"cluster":   "^[A-Za-z0-9._-]{1,253}$",
+	// A segment of a target's name, and the end of an identity in the file of tokens: external-metrics-CLUSTER.
+	"cluster":   "^[A-Za-z0-9._-]{0,235}[A-Za-z0-9]$",
 	"redis.url": "^(rediss?://.+)?$",
 	// host:port, several of them, or a gRPC target.
 	"agent.server":     "^[^ ]*$",
@@ -153,7 +153,7 @@ var texts = map[string]bool{
 }
 
 // named are lists of objects that have a name.
-var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": true, "service.extraVolumeMounts": true}
+var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": true, "service.extraVolumeMounts": true, "agent.extraVolumes": true, "agent.extraVolumeMounts": true}
 
 type object = map[string]any
 

@@ -67,6 +67,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxRe
 	}
 	release.Upgrade(chart, "service: {replicas: 3, settings: {target-metrics: true}}")
 	same("after the upgrade")
+	release.Upgrade(chart, "service: {replicas: 3, settings: {target-metrics: true}}\nsecrets: {generate: false}\ntls: {mode: existing}")
+	same("when the values say that they are there")
 	callersComeAndGo(t, c, release, chart)
 	awaitPods(t, c, map[string]int{"setpoint": 3, "setpoint-agent": 2, "redis": 1})
 
@@ -96,6 +98,13 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxRe
 	awaitPods(t, c, map[string]int{"setpoint": 2, "setpoint-agent": 2, "redis": 1})
 	if string(secret(t, c, "setpoint-agent")["token"]) == string(made["setpoint-agent"]["token"]) {
 		t.Error("a new release has the token of the one that was removed")
+	}
+
+	// Then with a service elsewhere, whose CA and token are put into the Secrets that are there.
+	c.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: setpoint-agent, namespace: setpoint}\nstringData: {token: sp_elsewhere}")
+	release.Upgrade(chart, "service: {enabled: false}\nagent: {server: 'setpoint.example.com:9090'}")
+	if ca, token := secret(t, c, "setpoint-ca"), secret(t, c, "setpoint-agent"); ca["ca.crt"] == nil || string(token["token"]) != "sp_elsewhere" {
+		t.Errorf("with a service elsewhere the Secrets of the agent have %d bytes and %q", len(ca["ca.crt"]), token["token"])
 	}
 }
 
@@ -163,6 +172,21 @@ func callersComeAndGo(t *testing.T, c *kubetest.Cluster, release *helm.Release, 
 	release.Upgrade(chart, more+", callers: [{identity: keda-shop, namespaces: [shop], verbs: [recommend]}]}")
 	if tokens := string(secret(t, c, "setpoint-tokens")["tokens.yaml"]); strings.Contains(tokens, "specs") || !strings.Contains(tokens, "oncall") || !strings.Contains(tokens, hex.EncodeToString(digest[:])) {
 		t.Errorf("without the caller specs the file of tokens has\n%s", tokens)
+	}
+	// Another name of the cluster is in the agent's identity; a Secret that is deleted is made again, and the old token is worth nothing.
+	release.Upgrade(chart, more+"}\ncluster: eu")
+	settingsAreGood(t, c)
+	sum := func(token []byte) string { digest := sha256.Sum256(token); return hex.EncodeToString(digest[:]) }
+	old := sum(secret(t, c, "setpoint-agent")["token"])
+	tokens := string(secret(t, c, "setpoint-tokens")["tokens.yaml"])
+	if strings.Contains(tokens, "agent-default") || strings.Count(tokens, "identity: agent-eu\n") != 1 || !strings.Contains(tokens, old) || !strings.Contains(tokens, "oncall") {
+		t.Errorf("with the cluster eu the file of tokens has\n%s", tokens)
+	}
+	c.Kubectl(t, "delete", "secret", "setpoint-agent", "--namespace="+namespace)
+	release.Upgrade(chart, more+"}\ncluster: eu")
+	tokens = string(secret(t, c, "setpoint-tokens")["tokens.yaml"])
+	if strings.Contains(tokens, old) || !strings.Contains(tokens, sum(secret(t, c, "setpoint-agent")["token"])) {
+		t.Errorf("with another token of the agent the file of tokens has\n%s", tokens)
 	}
 	put(before["tokens.yaml"])
 }

@@ -3,9 +3,13 @@
 package chart
 
 import (
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"reflect"
 	"regexp"
 	"slices"
@@ -16,6 +20,7 @@ import (
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
@@ -169,6 +174,7 @@ var matrix = map[string]string{
 	"a policy":             "service: {policy: {grants: [{identities: ['*'], clusters: ['*'], verbs: [read]}]}}",
 	"no network policies":  "networkPolicies: {enabled: false}",
 	"issuers":              "service: {settings: {auth-oidc-file: /etc/setpoint/oidc/oidc.yaml}, extraVolumes: [{name: oidc, secret: {secretName: oidc}}], extraVolumeMounts: [{name: oidc, mountPath: /etc/setpoint/oidc}]}\nnetworkPolicies: {serviceEgress: [{ports: [{port: 443}]}]}",
+	"sources of metrics":   "agent: {settings: {sources-file: /etc/setpoint/sources/sources.yaml}, extraVolumes: [{name: sources, secret: {secretName: sources}}], extraVolumeMounts: [{name: sources, mountPath: /etc/setpoint/sources}]}\nnetworkPolicies: {agentEgress: [{ports: [{port: 9090}]}]}",
 	"storage":              "redis: {persistence: {size: 10Gi, storageClassName: fast}}",
 	"secrets of one's own": "secrets: {generate: false}\ntls: {mode: existing}",
 }
@@ -231,6 +237,11 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"tls: {mode: letsencrypt}":            "mode",
 
 		"cluster: 'a b'": "cluster",
+		"cluster: '..'":  "cluster",
+		"cluster: eu-":   "cluster",
+		"service: {enabled: false}\nagent: {enabled: false}\nexternalMetrics: {enabled: true}": "agent.server",
+		"agent: {settings: {leader-elect: false}}":                                             "agent.settings can't have leader-elect:",
+		"agent: {settings: {leader-elect-namespace: kube-system}}":                             "agent.settings can't have leader-elect-namespace",
 		"redis: {mode: external, url: 'http://redis'}":                              "/redis/url",
 		"service: {settings: {max-pods: [1]}}":                                      "max-pods",
 		"service: {settings: {SETPOINT_MAX_PODS: 1}}":                               "SETPOINT_MAX_PODS",
@@ -332,15 +343,89 @@ func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
 	}
 }
 
-// Helm takes names of releases that no Service can have.
+// Each pod is in a NetworkPolicy for both directions, and gets of the CA the certificate only: the CA's Secret of
+// cert-manager has the key, too.
+func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
+	rendered, err := render(t, "externalMetrics: {enabled: true}\ntls: {mode: certManager}\n"+twoSpecs)
+	must(t, err)
+	all := objects(t, rendered)
+	pods := 0
+	for _, o := range all {
+		labels, ok, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+		if !ok {
+			continue
+		}
+		pods++
+		covered := false
+		for _, policy := range all {
+			if policy.GetKind() != "NetworkPolicy" {
+				continue
+			}
+			selector, _, _ := unstructured.NestedStringMap(policy.Object, "spec", "podSelector", "matchLabels")
+			types, _, _ := unstructured.NestedStringSlice(policy.Object, "spec", "policyTypes")
+			covered = covered || len(types) == 2 && k8slabels.SelectorFromSet(selector).Matches(k8slabels.Set(labels))
+		}
+		if !covered {
+			t.Errorf("%s %s has no NetworkPolicy for both directions", o.GetKind(), o.GetName())
+		}
+		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		for _, v := range volumes {
+			secret, _, _ := unstructured.NestedMap(v.(map[string]any), "secret")
+			if items, _ := json.Marshal(secret["items"]); secret["secretName"] == "setpoint-ca" && string(items) != `[{"key":"ca.crt","path":"ca.crt"}]` {
+				t.Errorf("%s %s gets %s of the CA", o.GetKind(), o.GetName(), items)
+			}
+		}
+	}
+	if pods != 5 {
+		t.Errorf("%d templates of pods", pods)
+	}
+}
+
+// The adapter of the external metric refuses to start where the API is another Service's.
+func TestTheExternalMetricKnowsItsService(t *testing.T) {
+	rendered, err := renderAs(t, "scaler", "externalMetrics: {enabled: true}")
+	must(t, err)
+	for _, o := range objects(t, rendered) {
+		if o.GetKind() != "APIService" {
+			continue
+		}
+		service, _, err := unstructured.NestedMap(o.Object, "spec", "service")
+		must(t, err)
+		if want := fmt.Sprintf("- --service=%s/%s\n", service["namespace"], service["name"]); !strings.Contains(rendered, want) {
+			t.Errorf("no argument %q", want)
+		}
+		return
+	}
+	t.Error("no APIService")
+}
+
+// Helm takes names of releases that no Service can have, and some that YAML takes for something else.
 func TestNamesOfReleasesThatNoServiceCanHaveAreRefused(t *testing.T) {
-	for name, ok := range map[string]bool{"setpoint": true, "1st": false, "set.point": false, "a-release-whose-name-is-as-long-as-helm-takes-it-is": true} {
-		_, err := renderAs(t, name, "externalMetrics: {enabled: true}")
+	for name, ok := range map[string]bool{"setpoint": true, "1st": false, "set.point": false, "no": true, "123": false, "a-release-whose-name-is-as-long-as-helm-takes-it-is": true} {
+		const values = "externalMetrics: {enabled: true}\nmonitoring: {podMonitors: true, rules: true}\ntls: {mode: certManager}"
+		rendered, err := renderAs(t, name, values)
 		if ok && err != nil || !ok && (err == nil || !strings.Contains(err.Error(), "set fullnameOverride")) {
 			t.Errorf("a release called %s: %v", name, err)
 		}
-		if _, err := renderAs(t, name, "fullnameOverride: autoscaling"); err != nil {
+		if ok {
+			namesAreText(t, name, rendered)
+		}
+		rendered, err = renderAs(t, name, "fullnameOverride: autoscaling\n"+values)
+		if err != nil {
 			t.Errorf("a release called %s, with fullnameOverride: %v", name, err)
+			continue
+		}
+		namesAreText(t, name, rendered)
+	}
+}
+
+// namesAreText checks that all names and labels of a release are strings.
+func namesAreText(t *testing.T, release, rendered string) {
+	t.Helper()
+	for _, o := range objects(t, rendered) {
+		_, named, err := unstructured.NestedString(o.Object, "metadata", "name")
+		if _, _, labels := unstructured.NestedStringMap(o.Object, "metadata", "labels"); !named || err != nil || labels != nil {
+			t.Errorf("a release called %s has an object %s %v: %v %v", release, o.GetKind(), o.Object["metadata"], err, labels)
 		}
 	}
 }
@@ -410,4 +495,56 @@ func known(t *testing.T, at string, schema map[string]any, v map[string]any) {
 	if schema["additionalProperties"] != false {
 		t.Errorf("%s takes other keys", reflect.ValueOf(at))
 	}
+}
+
+// deploy/secrets.sh makes what the chart does not with secrets.generate=false and tls.mode=existing: each Secret that a pod
+// mounts, with its keys, and a token for each identity that has a grant.
+func TestTheScriptMakesTheSecrets(t *testing.T) {
+	rendered, err := renderAs(t, "scaler", "secrets: {generate: false}\ntls: {mode: existing}\nexternalMetrics: {enabled: true}\ncluster: eu\n"+twoSpecs+"  callers: [{identity: keda, verbs: [recommend]}]\n")
+	must(t, err)
+	script := exec.CommandContext(t.Context(), repository+"/deploy/secrets.sh", "--kubernetes")
+	script.Env = append(os.Environ(), "RELEASE=scaler", "NAMESPACE="+namespace, "CLUSTER=eu", "PARTS=external-metrics,specs", "CALLERS=keda")
+	out, err := script.Output()
+	must(t, err)
+	all := objects(t, rendered)
+	folder := files(t, slices.Concat(all, objects(t, string(out))))
+	mounted := 0
+	for _, o := range all {
+		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		for _, v := range volumes {
+			secret, ok, _ := unstructured.NestedMap(v.(map[string]any), "secret")
+			if !ok {
+				continue
+			}
+			mounted++
+			name, _ := secret["secretName"].(string)
+			if _, err := os.Stat(filepath.Join(folder, name)); err != nil {
+				t.Errorf("%s mounts the Secret %s, which the script does not make", o.GetName(), name)
+			}
+			items, _ := secret["items"].([]any)
+			for _, item := range items {
+				if _, err := os.Stat(filepath.Join(folder, name, item.(map[string]any)["key"].(string))); err != nil {
+					t.Errorf("%s mounts a key that the Secret of the script lacks: %v", o.GetName(), err)
+				}
+			}
+		}
+	}
+	if mounted < 9 {
+		t.Errorf("%d Secrets are mounted", mounted)
+	}
+	read := func(path ...string) string {
+		text, err := os.ReadFile(filepath.Join(append([]string{folder}, path...)...))
+		must(t, err)
+		return string(text)
+	}
+	tokens := read("scaler-tokens", "tokens.yaml")
+	for _, match := range regexp.MustCompile(`token:([a-z-]+)`).FindAllStringSubmatch(read("scaler-policy", "policy.yaml"), -1) {
+		if !strings.Contains(tokens, "- identity: "+match[1]+"\n") {
+			t.Errorf("the policy has a grant for %s, and there is no token:\n%s", match[1], tokens)
+		}
+	}
+	block, _ := pem.Decode([]byte(read("scaler-tls", "tls.crt")))
+	certificate, err := x509.ParseCertificate(block.Bytes)
+	must(t, err)
+	must(t, certificate.VerifyHostname("scaler-grpc."+namespace+".svc"))
 }

@@ -10,7 +10,7 @@
 {{/* Labels that select the pods of a component: (list $ "name"). */}}
 {{- define "setpoint.selector" -}}
 app.kubernetes.io/name: {{ index . 1 }}
-app.kubernetes.io/instance: {{ (index . 0).Release.Name }}
+app.kubernetes.io/instance: {{ (index . 0).Release.Name | quote }}
 {{- end -}}
 
 {{/* Labels of the pods of a component: (list $ "name"). */}}
@@ -88,6 +88,9 @@ priorityClassName: {{ . }}
 
 {{/* The gRPC address that this chart's programs call. */}}
 {{- define "setpoint.server" -}}
+{{- if and (not .Values.service.enabled) (not .Values.agent.server) -}}
+{{- fail "service.enabled=false needs agent.server, the gRPC address of the service" -}}
+{{- end -}}
 {{- .Values.agent.server | default (printf "dns:///%s-grpc:9090" (include "setpoint.name" .)) -}}
 {{- end -}}
 
