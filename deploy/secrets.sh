@@ -5,27 +5,28 @@
 #   deploy/secrets.sh --kubernetes | kubectl apply --server-side -f -   # for kustomize/base
 #   deploy/secrets.sh deploy/secrets                                    # files, for compose.yaml
 #
-# Run it once: each run makes new secrets. NAMES (none) are further DNS names of the service,
-# separated by commas; NAMESPACE (setpoint) is where the Secrets go. CALLERS (none) are further
-# callers, separated by commas: each gets a token, caller-NAME, and needs a grant in the policy. To add a
-# caller later, append the output of `setpoint token` to the tokens file.
+# Run it once: each run makes new secrets. NAMES (none) are further DNS names of the service, separated by
+# commas. NAMESPACE (setpoint) is where the Secrets go. RELEASE (setpoint) is the name of the chart's release, CLUSTER
+# (default) its value cluster, and PARTS (none) are external-metrics and specs, if externalMetrics and
+# service.specs are used. CALLERS (none) are further callers, separated by commas: each gets a token, caller-NAME, and
+# needs a grant in the policy. To add a caller later, append the output of `setpoint token` to the tokens file.
 # Certificates are valid for a year; the key of the CA is not kept. With cert-manager, let a Certificate
 # with secretName setpoint-tls and these names, and a copy of its ca.crt, replace the first two Secrets.
 set -euo pipefail
 umask 077
 destination=${1:-}
 case $destination in
-'' | --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p}' "$0"; exit 2 ;;
+'' | --help | -h) sed -n '2,/^set /{/^#/s/^# \{0,1\}//p;}' "$0"; exit 2 ;;
 --kubernetes) ;;
 *) mkdir -p "$destination"; destination=$(cd "$destination" && pwd) ;;
 esac
-namespace=${NAMESPACE:-setpoint}
+namespace=${NAMESPACE:-setpoint} release=${RELEASE:-setpoint} cluster=${CLUSTER:-default}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 cd "$folder"
 
 names=DNS:localhost,IP:127.0.0.1
-for service in setpoint setpoint-grpc; do
+for service in "$release" "$release-grpc"; do
   for name in $service $service.$namespace $service.$namespace.svc $service.$namespace.svc.cluster.local; do
     names+=,DNS:$name
   done
@@ -48,8 +49,13 @@ token() {
   printf -- '- identity: %s\n  sha256: "%s"\n' "$2" "$digest" >>tokens.yaml
 }
 echo tokens: >tokens.yaml
-token token agent-default
+token token "agent-$cluster"
 callers=()
+for name in $(tr , ' ' <<<"${PARTS:-}"); do
+  case $name in external-metrics | specs) ;; *) echo "PARTS has $name: only external-metrics and specs are parts" >&2; exit 2 ;; esac
+  callers+=("$name")
+  token "$name" "$name-$cluster"
+done
 for name in $(tr , ' ' <<<"${CALLERS:-}"); do
   callers+=("caller-$name")
   token "caller-$name" "$name"
@@ -61,12 +67,12 @@ printf 'requirepass %s\n' "$password" >redis.conf
 
 # The folder is private, its files are readable: in containers another user reads them.
 if [ "$destination" != --kubernetes ]; then
-  for file in tls.pem ca.crt tokens.yaml token password redis.conf "${callers[@]}"; do
+  for file in tls.pem ca.crt tokens.yaml token password redis.conf ${callers[@]+"${callers[@]}"}; do
     test ! -e "$destination/$file" || { echo "$destination/$file is there already"; exit 1; }
   done
   chmod 0700 "$destination"
   cat tls.crt tls.key >tls.pem
-  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf "${callers[@]}" "$destination"
+  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf ${callers[@]+"${callers[@]}"} "$destination"
   exit
 fi
 
@@ -77,19 +83,19 @@ secret() {
 # entry KEY : an entry, of standard input.
 entry() { printf '  %s: %s\n' "$1" "$(openssl base64 -A)"; }
 
-secret setpoint-tls kubernetes.io/tls
+secret "$release-tls" kubernetes.io/tls
 entry tls.crt <tls.crt
 entry tls.key <tls.key
-secret setpoint-ca Opaque
+secret "$release-ca" Opaque
 entry ca.crt <ca.crt
-secret setpoint-tokens Opaque
+secret "$release-tokens" Opaque
 entry tokens.yaml <tokens.yaml
-secret setpoint-agent Opaque
+secret "$release-agent" Opaque
 entry token <token
-for caller in "${callers[@]}"; do
-  secret "setpoint-$caller" Opaque
+for caller in ${callers[@]+"${callers[@]}"}; do
+  secret "$release-$caller" Opaque
   entry token <"$caller"
 done
-secret setpoint-redis Opaque
+secret "$release-redis" Opaque
 entry password <password
 entry redis.conf <redis.conf
