@@ -161,7 +161,7 @@ func TestConfigsThatAreRefused(t *testing.T) {
 		"the address \"nomad:4646\"": {Address: "nomad:4646"}, "the address \"ftp://nomad\"": {Address: "ftp://nomad"},
 		"the address contains credentials": {Address: "http://u:p@nomad"}, "the address \"http://\"": {Address: "http://"},
 		"is empty": {TokenFile: empty}, "token: stat": {TokenFile: empty + "-absent"},
-		"a client certificate needs": {TLS: nomad.TLS{CertFile: empty}}, "has no certificates": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
+		"a client certificate needs": {TLS: nomad.TLS{CertFile: empty}}, "must be certificates in PEM": {Address: "https://nomad", TLS: nomad.TLS{CAFile: empty}},
 	} {
 		if _, err := nomad.Connect(c); err == nil || !strings.Contains(err.Error(), name) {
 			t.Errorf("%s: %v", name, err)

@@ -57,9 +57,13 @@ func readPEM(setting, path string) ([]byte, error) {
 
 // ParseAuthorities parses trusted certificates, at least one.
 func ParseAuthorities(pem []byte) (*x509.CertPool, error) {
+	certs, err := ParseCertificates(pem)
+	if err != nil {
+		return nil, fmt.Errorf("must be certificates in PEM: %w", err)
+	}
 	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("has no certificates (it must be PEM)")
+	for _, c := range certs {
+		pool.AddCert(c)
 	}
 	return pool, nil
 }
@@ -102,7 +106,7 @@ func (t TLS) Pair() (*tls.Certificate, error) {
 		if err != nil {
 			return nil, err
 		}
-		pair, wrongPair := tls.X509KeyPair(cert, key)
+		pair, wrongPair := ParsePair(cert, key)
 		if wrongPair == nil {
 			return &pair, nil
 		}

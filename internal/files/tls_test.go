@@ -21,6 +21,22 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 	own := redistest.NewTLS(t)
 	empty := filepath.Join(t.TempDir(), "empty")
 	put(t, empty, "")
+	text := func(path string) string {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(content)
+	}
+	joined := func(name, first, then string) string {
+		path := filepath.Join(t.TempDir(), name)
+		put(t, path, first+then)
+		return path
+	}
+	ca := text(own.CAFile)
+	cutCA := joined("cut-ca", ca, ca[:len(ca)-40]+"\n")
+	withKey := joined("with-key", ca, text(own.ServerKeyFile))
+	cutPair := joined("cut-pair", text(own.ClientCertFile), ca[:len(ca)-40]+"\n")
 	for _, tt := range []struct {
 		name     string
 		files    files.TLS
@@ -28,10 +44,13 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 		want     string
 	}{
 		{"no authorities' file", files.TLS{CAFile: "/nowhere"}, "caFile", "open /nowhere: no such file"},
-		{"no authorities in it", files.TLS{CAFile: empty}, "caFile", empty + " has no certificates"},
+		{"no authorities in it", files.TLS{CAFile: empty}, "caFile", empty + " must be certificates in PEM: no PEM block"},
+		{"an authority that is cut", files.TLS{CAFile: cutCA}, "caFile", cutCA + " must be certificates in PEM: 1 of 2 PEM blocks can't be read"},
+		{"an authority with its key", files.TLS{CAFile: withKey}, "caFile", withKey + ` must be certificates in PEM: block 2 is "`},
 		{"no certificate's file", files.TLS{CertFile: "/nowhere", KeyFile: own.ClientKeyFile}, "certFile", "open /nowhere"},
 		{"no key's file", files.TLS{CertFile: own.ClientCertFile, KeyFile: "/nowhere"}, "keyFile", "open /nowhere"},
 		{"half a pair", files.TLS{KeyFile: own.ClientKeyFile}, "certFile keyFile", "belong together"},
+		{"a pair with an intermediate that is cut", files.TLS{CertFile: cutPair, KeyFile: own.ClientKeyFile}, "certFile keyFile", "are not a certificate and its key: 1 of 2 PEM blocks can't be read"},
 		{"of two pairs", files.TLS{CertFile: own.ClientCertFile, KeyFile: own.ServerKeyFile}, "certFile keyFile", own.ClientCertFile + " and " + own.ServerKeyFile + " are not a certificate and its key: "},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

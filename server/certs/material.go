@@ -1,10 +1,8 @@
 package certs
 
 import (
-	"bytes"
 	"crypto/tls"
 	"crypto/x509"
-	"encoding/pem"
 	"fmt"
 	"time"
 
@@ -41,7 +39,7 @@ func (o *Options) parse(c files.Contents, now time.Time) (*material, error) {
 	if o.CAFile == "" {
 		return m, nil
 	}
-	cas, err := parseCertificates(c.Texts[2])
+	cas, err := files.ParseCertificates(c.Texts[2])
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.CAFile, err)
 	}
@@ -60,11 +58,8 @@ func (o *Options) parse(c files.Contents, now time.Time) (*material, error) {
 }
 
 func (m *material) parsePair(certPEM, keyPEM []byte, now time.Time) error {
-	cert, err := tls.X509KeyPair(certPEM, keyPEM)
+	cert, err := files.ParsePair(certPEM, keyPEM)
 	if err != nil {
-		return err
-	}
-	if err := checkRead(certPEM, "-----BEGIN CERTIFICATE-----", len(cert.Certificate)); err != nil {
 		return err
 	}
 	for i, der := range cert.Certificate {
@@ -89,45 +84,4 @@ func earlier(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// parseCertificates parses at least one certificate, and refuses a file with anything
-// else in it.
-func parseCertificates(data []byte) (certs []*x509.Certificate, err error) {
-	err = eachBlock(data, "CERTIFICATE", func(der []byte) error {
-		c, err := x509.ParseCertificate(der)
-		certs = append(certs, c)
-		return err
-	})
-	return certs, err
-}
-
-// eachBlock calls read for PEM blocks of one type. There must be at least one, and none
-// of another type.
-func eachBlock(data []byte, blockType string, read func(der []byte) error) error {
-	n := 0
-	for rest := data; ; {
-		var block *pem.Block
-		if block, rest = pem.Decode(rest); block == nil {
-			break
-		}
-		if n++; block.Type != blockType {
-			return fmt.Errorf("block %d is %q, not %q", n, block.Type, blockType)
-		}
-		if err := read(block.Bytes); err != nil {
-			return fmt.Errorf("block %d: %w", n, err)
-		}
-	}
-	if n == 0 {
-		return fmt.Errorf("no PEM block %q", blockType)
-	}
-	return checkRead(data, "-----BEGIN ", n)
-}
-
-// checkRead returns an error unless as many blocks as begin were read: pem.Decode skips one that is cut or damaged.
-func checkRead(data []byte, begin string, read int) error {
-	if all := bytes.Count(data, []byte(begin)); all > read {
-		return fmt.Errorf("%d of %d PEM blocks can't be read", all-read, all)
-	}
-	return nil
 }

@@ -10,6 +10,8 @@ import (
 	"math/big"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
 // revocations are revoked serial numbers, by their issuer's name (DER).
@@ -73,7 +75,7 @@ func coversUsers(value []byte) bool {
 // parseRevocations parses lists and checks that one of the CAs signed each.
 func parseRevocations(data []byte, cas []*x509.Certificate) (revocations, error) {
 	revoked := revocations{}
-	err := eachBlock(data, "X509 CRL", func(der []byte) error {
+	err := files.PEM(data, "X509 CRL", func(der []byte) error {
 		list, err := x509.ParseRevocationList(der)
 		if err != nil {
 			return err
