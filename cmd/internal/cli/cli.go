@@ -31,9 +31,10 @@ const (
 	ExitUsage  = 2 // invalid flags or input
 )
 
-// Main runs a program's command until it ends or a signal arrives, and exits.
+// Main runs a program's command until it ends or a signal arrives, and exits. A second signal ends the process at once.
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
 	err := Execute(ctx, CalledAs(root, os.Args[0]))
 	stop()
 	if message := Failure(err); message != "" {
