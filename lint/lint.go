@@ -146,8 +146,13 @@ type Container struct {
 
 // Check returns what was found, in the order of Rules.
 func Check(ctx context.Context, of *Subject) ([]Finding, error) {
-	s := &subject{Subject: *of, ctx: ctx, namespace: of.Autoscaler.Namespace, spec: &of.Autoscaler.Spec, options: &of.Autoscaler.Options}
-	s.Scenario = worldOf(of)
+	s := &subject{Subject: *of, given: of, ctx: ctx, namespace: of.Autoscaler.Namespace, spec: &of.Autoscaler.Spec, options: &of.Autoscaler.Options}
+	if !s.options.Profile.Behavior() { // what is ignored has no faults
+		autoscaler := *of.Autoscaler
+		autoscaler.Spec.Behavior = nil
+		s.Autoscaler, s.spec, s.Behavior, s.Up, s.Down = &autoscaler, &autoscaler.Spec, false, false, false
+	}
+	s.Scenario = worldOf(&s.Subject)
 	for r := range Rules {
 		if slices.Contains(of.Ignore, Rules[r].ID) {
 			continue
@@ -166,6 +171,8 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 // subject is a Subject with what was found. Its scenario is as the workload's manifest makes it.
 type subject struct {
 	Subject
+	// given is the Subject with what its profile ignores, too.
+	given *Subject
 	// namespace, spec and options are the autoscaler's.
 	namespace string
 	spec      *recommender.Spec

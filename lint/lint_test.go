@@ -553,6 +553,8 @@ func TestWhatAProfileIgnores(t *testing.T) {
 		{"v1.36", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), ""},
 		{"v1.28", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {tolerance: 0}}"), "spec.behavior.scaleUp.tolerance"},
 		{"v1.15", autoscaler(2, 50, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), "spec.behavior"},
+		{"v1.15", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Percent, value: 10, periodSeconds: 60}]}}"), "spec.behavior"},
+		{"v1.15", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}, {type: Pods, value: 4, periodSeconds: 60}]}}"), "spec.behavior"},
 	} {
 		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
 		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
@@ -567,8 +569,8 @@ func TestWhatAProfileIgnores(t *testing.T) {
 			switch f.Rule {
 			case "profile-ignores":
 				got = f.Field
-			case "tolerance-zero", "tolerance-never-down":
-				t.Errorf("%s: %s of a tolerance that it ignores", tt.profile, f.Rule)
+			case "tolerance-zero", "tolerance-never-down", "percent-rounds-up", "policy-never-binds", "zero-guard-above-window", "no-behavior":
+				t.Errorf("%s: %s of what it ignores", tt.profile, f.Rule)
 			}
 		}
 		if got != tt.want {

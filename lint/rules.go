@@ -239,8 +239,8 @@ func supersededVersion(s *subject) {
 
 // profileIgnores asks the engine for one decision, whose explanation names what it ignores.
 func profileIgnores(s *subject) {
-	spec := *s.spec
-	if !s.Behavior {
+	spec := s.given.Autoscaler.Spec
+	if !s.given.Behavior {
 		spec.Behavior = nil // the defaults are nobody's wish
 	}
 	in := recommender.Input{Namespace: s.namespace, Spec: spec, Options: *s.options, Explain: true, ExplainLimit: recommender.ExplainNoPods}
@@ -487,7 +487,7 @@ func noBehavior(s *subject) {
 	total := func(m recommender.MetricSpec) bool {
 		return m.Type == recommender.ExternalMetric || m.Type == recommender.ObjectMetric
 	}
-	if s.Behavior || !slices.ContainsFunc(s.spec.Metrics, total) {
+	if s.Behavior || !s.options.Profile.Behavior() || !slices.ContainsFunc(s.spec.Metrics, total) {
 		return
 	}
 	spec, from := s.total(), max(1, s.spec.MinReplicas)

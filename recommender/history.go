@@ -73,7 +73,7 @@ type History struct {
 // upstream's controller does: the next decision begins with the current replicas. It reports whether it did.
 func (h *History) RestartAfterPause(now time.Time, in *Input) bool {
 	d := decider{in: in}
-	if !in.Options.profile().noBehavior {
+	if in.Options.profile().Behavior() {
 		d.behavior = in.Spec.Behavior
 	}
 	if !h.Initialized || now.Sub(h.Updated) <= d.windowsNow() {

@@ -178,6 +178,9 @@ func (p *Profile) Name() string {
 // before it don't.
 func (p *Profile) Sidecars() bool { return !p.containersOnly }
 
+// Behavior reports whether the version has spec.behavior; a nil profile is DefaultProfile.
+func (p *Profile) Behavior() bool { return p == nil || !p.noBehavior }
+
 // ScaleToZero reports whether the version has the HPAScaleToZero feature enabled by
 // default.
 func (p *Profile) ScaleToZero() bool { return p.scaleToZero }

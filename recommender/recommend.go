@@ -137,7 +137,7 @@ func (d *decider) start(now time.Time, history *History) {
 	}
 	d.now, d.nowNanos = now, now.UnixNano()
 	d.profile = d.in.Options.profile()
-	if !d.profile.noBehavior {
+	if d.profile.Behavior() {
 		d.behavior = d.in.Spec.Behavior
 	}
 	d.trace.Winner = -1
