@@ -213,6 +213,31 @@ func TestTagsPartsAndHeads(t *testing.T) {
 	}
 }
 
+// A precondition that fails has an answer without a body, and one that holds the file; both whole.
+func TestPreconditionsOfCompressedFiles(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(serve(t))
+	defer s.Close()
+	const path = "/assets/worker-K2VQ7XWB.js"
+	tag := get(t, http.MethodGet, path, "Accept-Encoding", "gzip").Header.Get("Etag")
+	for match, want := range map[string]int{`"another"`: http.StatusPreconditionFailed, tag: http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Accept-Encoding", "gzip")
+		r.Header.Set("If-Match", match)
+		answer, err := s.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(answer.Body)
+		if answer.Body.Close(); err != nil || answer.StatusCode != want || (len(content) > 0) != (want == http.StatusOK) {
+			t.Errorf("If-Match: %s: %d with %d bytes, %v; want %d", match, answer.StatusCode, len(content), err, want)
+		}
+	}
+}
+
 func TestAPageThatCannotBeServed(t *testing.T) {
 	t.Parallel()
 	for name, from := range map[string]fstest.MapFS{
