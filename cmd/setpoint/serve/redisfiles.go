@@ -24,8 +24,8 @@ type redisFiles struct {
 	password, sentinelPassword *files.Watched[string]
 	certs                      *certs.Source
 
-	// changed is when the last change was taken, in nanoseconds since 1970; 0: never.
-	changed atomic.Int64
+	// changed is when the last change was taken, also by a clock that is set meanwhile; nil: never.
+	changed atomic.Pointer[time.Time]
 
 	renewing sync.Mutex
 	looked   time.Time // when the last look of renew began; guarded by renewing
@@ -50,7 +50,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 			log.Error("reload failed, keeping the previous contents", zap.Strings("files", paths), zap.Error(err))
 			return
 		}
-		f.changed.Store(time.Now().UnixNano())
+		f.changed.Store(new(time.Now()))
 		log.Info("files loaded", zap.Strings("files", paths))
 	}
 	for _, each := range []struct {
@@ -140,7 +140,8 @@ func (f *redisFiles) renew(ctx context.Context) bool {
 			f.looked = began
 		}
 	}
-	return time.Since(time.Unix(0, f.changed.Load())) < justChanged
+	changed := f.changed.Load()
+	return changed != nil && time.Since(*changed) < justChanged
 }
 
 func (f *redisFiles) look(ctx context.Context) {

@@ -259,4 +259,7 @@ func TestAllThatAreRefusedHearOfANewPassword(t *testing.T) {
 		})
 	}
 	asking.Wait()
+	if at := f.changed.Load().String(); !strings.Contains(at, "m=") {
+		t.Errorf("changed at %s, by a clock that may be set back", at)
+	}
 }
