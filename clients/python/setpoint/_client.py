@@ -265,6 +265,23 @@ class Client:
         """Returns the stored spec of a target."""
         return self._call(_TARGETS + "GetTargetSpec", targets.GetTargetSpecRequest(name=_name(name)), targets.GetTargetSpecResponse, timeout).target_spec
 
+    def list_target_specs(self, parent: str, *, fleets_only: bool = False, timeout: Optional[float] = None) -> Iterator[targets.TargetSpec]:
+        """Lists the stored specs of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of either, by the
+        names of their targets; with fleets_only those of fleets. Pages are asked for as they are needed."""
+        request = targets.ListTargetSpecsRequest(parent=_name(parent), fleets_only=fleets_only)
+        while True:
+            page = self._call(_TARGETS + "ListTargetSpecs", request, targets.ListTargetSpecsResponse, timeout)
+            yield from page.target_specs
+            if not page.next_page_token:
+                return
+            request = targets.ListTargetSpecsRequest(parent=parent, fleets_only=fleets_only, page_token=page.next_page_token)
+
+    def delete_target_spec(self, name: str, *, etag: str = "", timeout: Optional[float] = None) -> None:
+        """Deletes the stored spec of a target, with an etag only that version. It is sent once: of an error it is not
+        known whether the spec was deleted."""
+        request = targets.DeleteTargetSpecRequest(name=_name(name), etag=etag)
+        self._call(_TARGETS + "DeleteTargetSpec", request, targets.DeleteTargetSpecResponse, timeout, repeat=False)
+
     def promote_shadow(self, name: str, shadow: str, etag: str, *, condition: str = "", timeout: Optional[float] = None) -> targets.TargetSpec:
         """Makes a shadow of the stored spec with that etag the spec, which becomes the shadow of that name; with a
         condition, such as "different < 2 % over 7 days", only if that held. It is sent once: of an error it is not known

@@ -52,7 +52,7 @@ const repeatable = new Set<AnyMethod>([
   RecommendationService.method.recommend, RecommendationService.method.batchRecommend, RecommendationService.method.reportScale,
   RecommendationService.method.reportObservation, RecommendationService.method.getRecommendation,
   TargetService.method.getTarget, TargetService.method.listTargets, TargetService.method.deleteTarget,
-  TargetService.method.listDecisions, TargetService.method.getTargetSpec, TargetService.method.listTargetSpecs,
+  TargetService.method.listDecisions, TargetService.method.getRecording, TargetService.method.getTargetSpec, TargetService.method.listTargetSpecs,
   FleetService.method.getFleet, OverrideService.method.listOverrides, OverrideService.method.deleteOverride,
 ]);
 
@@ -264,6 +264,30 @@ export class Client {
   async getTargetSpec(name: string, options?: CallOptions): Promise<TargetSpec> {
     const { method } = TargetService;
     return present((await this.call(method.getTargetSpec, made(method.getTargetSpec.input, { name }), options)).targetSpec);
+  }
+
+  /**
+   * Lists the stored specs of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of either, by the names of
+   * their targets; with fleetsOnly those of fleets. Pages are asked for as they are needed.
+   */
+  async *listTargetSpecs(parent: string, fleetsOnly = false, options?: CallOptions): AsyncGenerator<TargetSpec> {
+    for (let pageToken = ""; ;) {
+      const { method } = TargetService;
+      const page = await this.call(method.listTargetSpecs, made(method.listTargetSpecs.input, { parent, fleetsOnly, pageToken }), options);
+      yield* page.targetSpecs;
+      if ((pageToken = page.nextPageToken) === "") {
+        return;
+      }
+    }
+  }
+
+  /**
+   * Deletes the stored spec of a target, with an etag only that version. It is sent once: of an error it is not known
+   * whether the spec was deleted.
+   */
+  async deleteTargetSpec(name: string, etag = "", options?: CallOptions): Promise<void> {
+    const { method } = TargetService;
+    await this.call(method.deleteTargetSpec, made(method.deleteTargetSpec.input, { name, etag }), options);
   }
 
   /**

@@ -13,6 +13,7 @@ export * from "./gen/setpoint/v1/autoscaling_pb.js";
 export * from "./gen/setpoint/v1/explanation_pb.js";
 export * from "./gen/setpoint/v1/fleet_service_pb.js";
 export * from "./gen/setpoint/v1/observation_pb.js";
+export * from "./gen/setpoint/v1/operations_service_pb.js";
 export * from "./gen/setpoint/v1/override_service_pb.js";
 export * from "./gen/setpoint/v1/recommendation_service_pb.js";
 export * from "./gen/setpoint/v1/simulation_service_pb.js";

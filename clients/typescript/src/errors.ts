@@ -112,6 +112,11 @@ export async function bearer(token: () => string | Promise<string>): Promise<str
   return `Bearer ${value}`;
 }
 
+/** closedError is what calls of a closed client fail with. */
+export function closedError(): SetpointError {
+  return new SetpointError("CANCELLED", "the client is closed");
+}
+
 /** asError is what a call failed with, as an error of it. */
 export function asError(problem: unknown): SetpointError {
   return problem instanceof SetpointError ? problem : new SetpointError("UNKNOWN", String(problem));

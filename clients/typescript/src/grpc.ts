@@ -4,7 +4,7 @@ import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageSh
 import * as grpc from "@grpc/grpc-js";
 import { onLoopback, readAddresses } from "./addresses.js";
 import { unpacked } from "./details.js";
-import { bearer, fromStatus, SetpointError } from "./errors.js";
+import { bearer, closedError, fromStatus, SetpointError } from "./errors.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import { ending } from "./retry.js";
@@ -170,7 +170,7 @@ export class GrpcTransport implements Transport {
     this.connect();
     const client = this.clients[address];
     if (this.closed.aborted || !client) {
-      throw new SetpointError("CANCELLED", "the client is closed");
+      throw closedError();
     }
     return client;
   }

@@ -1,4 +1,4 @@
-import { codeOf, fromStatus, isObject, SetpointError } from "./errors.js";
+import { closedError, codeOf, fromStatus, isObject, SetpointError } from "./errors.js";
 import type { Code } from "./errors.js";
 import { after, ending } from "./retry.js";
 import type { Attempt } from "./transport.js";
@@ -37,7 +37,7 @@ export class Http {
     try {
       return parsed(await this.content(await this.ask(call, attempt.address, one.signal), one.signal));
     } catch (error) {
-      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, one.signal);
+      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, one.signal, this.closed);
     } finally {
       clearTimeout(timer);
       close();
@@ -58,7 +58,7 @@ export class Http {
         yield result;
       }
     } catch (error) {
-      throw failure(error, one.signal);
+      throw failure(error, one.signal, this.closed);
     } finally {
       close();
       one.abort();
@@ -102,9 +102,12 @@ export class Http {
 }
 
 /** failure is what an attempt failed with. */
-function failure(error: unknown, signal: AbortSignal): SetpointError {
+function failure(error: unknown, signal: AbortSignal, closed: AbortSignal): SetpointError {
   if (error instanceof SetpointError) {
     return error;
+  }
+  if (closed.aborted) {
+    return closedError();
   }
   return signal.aborted ? new SetpointError("CANCELLED", "the caller gave up") : new SetpointError("UNAVAILABLE", text(error));
 }

@@ -1,4 +1,4 @@
-import { SetpointError } from "./errors.js";
+import { closedError, SetpointError } from "./errors.js";
 import { after, Deadline, ending, silent, Told } from "./retry.js";
 import type { Retrier } from "./retry.js";
 
@@ -91,7 +91,7 @@ export class Watch<Q extends Request, R extends Response> {
       this.options.interrupted?.(error);
       // The budget is for calls: watches that come back must not take it from them.
       if (!await this.retrier.sleep(this.retrier.delayMs(failures, least), this.options.signal)) {
-        throw new SetpointError("CANCELLED", "the caller gave up");
+        throw deadline.ended() ?? closedError();
       }
     }
   }

@@ -110,6 +110,17 @@ func eachCall(t *testing.T, s *service.Instance) {
 		}
 		wantCode(t, c.do(t, map[string]any{"op": "delete", "name": web}).Error, "NOT_FOUND")
 		wantCode(t, c.do(t, map[string]any{"op": "get", "name": web}).Error, "NOT_FOUND")
+		parent, _, _ := strings.Cut(web, "/targets/")
+		if got := c.do(t, map[string]any{"op": "specs", "parent": parent}); !slices.Equal(got.Names, []string{web}) {
+			t.Errorf("the specs are %v", got)
+		}
+		wantCode(t, c.do(t, map[string]any{"op": "deleteSpec", "name": web, "etag": "another"}).Error, "ABORTED")
+		wantCode(t, c.do(t, map[string]any{"op": "deleteSpec", "name": web, "etag": stored.GetEtag()}).Error, "OK")
+		wantCode(t, c.do(t, map[string]any{"op": "getSpec", "name": web}).Error, "NOT_FOUND")
+		c.do(t, map[string]any{"op": "close"})
+		if _, err := recommend(t, c, queue(web, 3, 50)); err == nil || err.Code != "CANCELLED" || !strings.Contains(err.Message, "the client is closed") {
+			t.Errorf("after it was closed: %v", err)
+		}
 	})
 }
 

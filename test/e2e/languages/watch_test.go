@@ -364,7 +364,10 @@ func TestClosingEndsWatches(t *testing.T) {
 					time.Sleep(1100 * time.Millisecond)
 				}
 				began := time.Now()
-				wantCode(t, c.do(t, map[string]any{"op": "closeAmidWatch", "after": 0.7}).Error, "CANCELLED")
+				end := c.do(t, map[string]any{"op": "closeAmidWatch", "after": 0.7}).Error
+				if wantCode(t, end, "CANCELLED"); strings.Contains(end.Message, "the caller") {
+					t.Errorf("it ended with %v", end)
+				}
 				if took := time.Since(began); took > 20*time.Second {
 					t.Errorf("it took %v", took)
 				}

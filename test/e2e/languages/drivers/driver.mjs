@@ -145,6 +145,14 @@ async function act(command) {
       return { answer: write(setpoint.TargetSpecSchema, await client.setTargetSpec(command.name, read(setpoint.TargetSpecSchema, command.request))) };
     case "getSpec":
       return { answer: write(setpoint.TargetSpecSchema, await client.getTargetSpec(command.name)) };
+    case "specs":
+      return all(client.listTargetSpecs(command.parent), (spec) => spec.name);
+    case "deleteSpec":
+      await client.deleteTargetSpec(command.name, command.etag);
+      return {};
+    case "close":
+      client.close();
+      return {};
     case "promote":
       return { answer: write(setpoint.TargetSpecSchema, await client.promoteShadow(command.name, command.id, command.etag, command.condition)) };
     case "fleet":

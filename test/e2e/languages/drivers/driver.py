@@ -129,6 +129,14 @@ def do(command):
         return {"answer": json_format.MessageToDict(spec)}
     if op == "getSpec":
         return {"answer": json_format.MessageToDict(client.get_target_spec(command["name"]))}
+    if op == "specs":
+        return {"names": [spec.name for spec in client.list_target_specs(command["parent"])]}
+    if op == "deleteSpec":
+        client.delete_target_spec(command["name"], etag=command.get("etag", ""))
+        return {}
+    if op == "close":
+        client.close()
+        return {}
     if op == "promote":
         spec = client.promote_shadow(command["name"], command["id"], command["etag"], condition=command.get("condition", ""))
         return {"answer": json_format.MessageToDict(spec)}
