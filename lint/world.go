@@ -23,7 +23,7 @@ func worldOf(of *Subject) *simulation.Scenario {
 		return nil
 	}
 	world := *of.Scenario
-	world.PacedBy(of.Autoscaler)
+	_ = world.PacedBy(of.Autoscaler) // one has one period
 	if of.Workload != nil {
 		s := &world.Workload.Startup
 		s.From = max(s.From, of.Workload.ReadyAfter)

@@ -232,8 +232,13 @@ func (a *asked) world(q *Question) {
 	if a.note(scenarioName, err); err != nil {
 		return
 	}
-	if len(a.specs) > 0 && a.specs[0].autoscaler != nil {
-		s.PacedBy(a.specs[0].autoscaler)
+	var all []*simulation.Autoscaler
+	for _, spec := range a.specs {
+		all = append(all, spec.autoscaler)
+	}
+	if err := s.PacedBy(all...); err != nil {
+		a.refuse(scenarioName, "loop.syncPeriod: "+err.Error())
+		return
 	}
 	a.scenario, a.files, a.leftOut = s, len(recorded.Files) > 0, recorded.NoNumbers
 	if q.Recorded != "" {

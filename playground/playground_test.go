@@ -611,4 +611,9 @@ func TestThePeriodIsTheSpecsOwnVersions(t *testing.T) {
 			t.Errorf("%+v: %+v, %v", tt, got.Run, got.Problems)
 		}
 	}
+	mixed := playground.Question{Ask: "simulate", Scenario: world, Specs: []playground.SpecText{{Name: "A", Text: strings.Replace(spec, "  options: {profile: design-2015}\n", "", 1)}, {Name: "B", Text: spec}}}
+	const want = "loop.syncPeriod: the specs' profiles v1.36 and design-2015 evaluate every 15s and every 30s: give one period for all"
+	if got := ask(t, mixed); len(got.Problems) != 1 || got.Problems[0].In != "scenario" || got.Problems[0].Text != want {
+		t.Errorf("specs of two periods: %v", got.Problems)
+	}
 }

@@ -113,9 +113,6 @@ func (a *asked) simulate() answer {
 		return answer{Problems: a.problems}
 	}
 	period := s.Loop.SyncPeriod
-	if period == 0 {
-		period = simulation.DefaultPeriod
-	}
 	steps := int((s.Duration + period - 1) / period)
 	out := &runAnswer{
 		Start: float64(s.Start.UnixMilli()) / 1000, Seconds: s.Duration.Seconds(), Zone: s.Start.Location().String(),

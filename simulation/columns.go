@@ -1,6 +1,10 @@
 package simulation
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"fmt"
+)
 
 // Column is one of the runs of a scenario that are compared: an autoscaler with its name, and in a fleet a rule.
 type Column struct {
@@ -10,14 +14,31 @@ type Column struct {
 	Rule FleetRule
 }
 
-// PacedBy gives a scenario without a period that of the version of the controller that an autoscaler names.
-func (s *Scenario) PacedBy(a *Autoscaler) {
-	if s.Loop.SyncPeriod == 0 {
-		s.Loop.SyncPeriod = DefaultPeriod
+// PacedBy gives a scenario without a period that of the version of the controller that the autoscalers name. It is an error
+// if they name versions with different ones, as the runs are compared step by step. A nil autoscaler counts for none.
+func (s *Scenario) PacedBy(all ...*Autoscaler) error {
+	if s.Loop.SyncPeriod != 0 {
+		return nil
+	}
+	var first *Autoscaler
+	for _, a := range all {
+		if a == nil {
+			continue
+		}
+		period := DefaultPeriod
 		if profile := a.Options.Profile; profile != nil {
-			s.Loop.SyncPeriod = profile.SyncPeriod()
+			period = profile.SyncPeriod()
+		}
+		switch {
+		case first == nil:
+			first, s.Loop.SyncPeriod = a, period
+		case period != s.Loop.SyncPeriod:
+			return fmt.Errorf("the specs' profiles %s and %s evaluate every %s and every %s: give one period for all",
+				first.Options.Profile.Name(), a.Options.Profile.Name(), s.Loop.SyncPeriod, period)
 		}
 	}
+	s.Loop.SyncPeriod = cmp.Or(s.Loop.SyncPeriod, DefaultPeriod)
+	return nil
 }
 
 // Columns are the runs of a scenario: one for each spec, or, with a fleet, one of the first spec for each rule.

@@ -55,7 +55,18 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 	if len(r.violations) > 0 {
 		return nil, r.violations
 	}
-	s.world.PacedBy(specs[0].Autoscaler)
+	var all []*simulation.Autoscaler
+	for i := range specs {
+		all = append(all, specs[i].Autoscaler)
+	}
+	if err := s.world.PacedBy(all...); err != nil {
+		field := "syncPeriod"
+		if req.GetScenario() != "" {
+			field = "scenario.loop.syncPeriod"
+		}
+		r.refuse(field, "Required value: %v", err)
+		return nil, r.violations
+	}
 	if s.world.Fleet != nil && len(specs) > 1 {
 		r.refuse("specs", "Too many: %d: the scenario has a fleet, whose rules are compared by one spec", len(specs))
 		return nil, r.violations

@@ -185,7 +185,11 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 		"no world":            {func(r *setpointv1.SimulateRequest) { r.Scenario = "" }, codes.InvalidArgument, "workload: Required"},
 		"two worlds":          {func(r *setpointv1.SimulateRequest) { r.Duration = durationpb.New(time.Hour) }, codes.InvalidArgument, "duration: Forbidden"},
 		"two places of specs": {func(r *setpointv1.SimulateRequest) { r.Specs = []*setpointv1.SimulatedSpec{{Spec: r.GetSpec()}} }, codes.InvalidArgument, "spec: Forbidden"},
-		"a bad scenario":      {func(r *setpointv1.SimulateRequest) { r.Scenario = "load: [{constant: -1}]\nworkload: {}\n" }, codes.InvalidArgument, "scenario:"},
+		"two periods": {func(r *setpointv1.SimulateRequest) {
+			old := &setpointv1.RecommendOptions{Profile: "cooldown"}
+			r.Specs, r.Spec = []*setpointv1.SimulatedSpec{{Spec: r.GetSpec()}, {Name: "old", Spec: r.GetSpec(), Options: old}}, nil
+		}, codes.InvalidArgument, "scenario.loop.syncPeriod: Required value: the specs' profiles v1.36 and cooldown evaluate every 15s and every 30s"},
+		"a bad scenario": {func(r *setpointv1.SimulateRequest) { r.Scenario = "load: [{constant: -1}]\nworkload: {}\n" }, codes.InvalidArgument, "scenario:"},
 		"a file that is not there": {func(r *setpointv1.SimulateRequest) {
 			r.Scenario = strings.Replace(servertest.DayOfWeb, `{daily: {low: 40, high: 400, peak: "14:00"}}`, "{csv: {file: /etc/passwd}}", 1)
 		}, codes.InvalidArgument, "files"},

@@ -33,14 +33,16 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 	var problems []error
 	autoscaler := func(name string) *simulation.Autoscaler {
 		a, err := c.scenario.readAutoscaler(cmd, name)
-		if err == nil {
-			world.PacedBy(a)
-			if err = simulation.Check(world, a); err != nil {
-				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, name, err))
-			}
-		}
 		problems = append(problems, err)
 		return a
+	}
+	check := func(name string, a *simulation.Autoscaler) {
+		if a == nil {
+			return
+		}
+		if err := simulation.Check(world, a); err != nil {
+			problems = append(problems, cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, name, err)))
+		}
 	}
 	q.Other = autoscaler(c.spec)
 	runs := int64(1)
@@ -48,6 +50,9 @@ func (c *backtestCommand) load(cmd *cobra.Command) error {
 		q.Own = autoscaler(c.own)
 		runs++
 	}
+	problems = append(problems, c.scenario.paced(world, q.Other, q.Own))
+	check(c.spec, q.Other)
+	check(c.own, q.Own)
 	if c.replicas != "" {
 		data, err := cli.ReadWithin(cmd, c.replicas, scenario.MaxLoadBytes)
 		if err == nil {

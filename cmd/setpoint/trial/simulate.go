@@ -133,23 +133,35 @@ func (c *simulateCommand) run(cmd *cobra.Command, specs []string) error {
 		return cli.BadInput(report.WriteK6(cmd.OutOrStdout(), c.file, world))
 	}
 	var read []simulation.Column
+	var all []*simulation.Autoscaler
 	var problems []error
 	for _, name := range specs {
 		a, err := c.readAutoscaler(cmd, name)
-		one := simulation.Column{Name: name, Autoscaler: a}
-		if err == nil {
-			world.PacedBy(a)
-			if err = cli.BadInput(one.Check(world)); err != nil {
-				err = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, name, err))
+		read, all, problems = append(read, simulation.Column{Name: name, Autoscaler: a}), append(all, a), append(problems, err)
+	}
+	if err := c.paced(world, all...); err != nil {
+		problems = append(problems, err)
+	}
+	for i := range read {
+		if problems[i] == nil {
+			if err := read[i].Check(world); err != nil {
+				problems[i] = cli.BadInput(fmt.Errorf("%s with %s: %w", c.file, read[i].Name, err))
 			}
 		}
-		read, problems = append(read, one), append(problems, err)
 	}
 	if err := errors.Join(problems...); err != nil {
 		return err
 	}
 	defer c.bar.Clear()
 	return c.simulate(cmd, world, world.Columns(read))
+}
+
+// paced is PacedBy.
+func (c *simulateCommand) paced(world *simulation.Scenario, all ...*simulation.Autoscaler) error {
+	if err := world.PacedBy(all...); err != nil {
+		return cli.BadInput(fmt.Errorf("%s: loop.syncPeriod: %w", c.file, err))
+	}
+	return nil
 }
 
 // readScenario reads the scenario, and the files that it names from beside it. What these don't

@@ -138,6 +138,22 @@ func TestSimulateUsesTheProfile(t *testing.T) {
 	}
 }
 
+// Specs of versions with different periods have one only if the scenario gives it: their order does not matter.
+func TestSimulatePacesSpecsOfSeveralProfiles(t *testing.T) {
+	t.Parallel()
+	const load = "duration: 1h\nload: [{constant: 5}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n"
+	old := clitest.File(t, "old.yaml", "options: {profile: cooldown}\nspec:\n  maxReplicas: 9\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n")
+	for _, specs := range [][]string{{simulatedBy, old}, {old, simulatedBy}} {
+		got := run(t, load, append([]string{"simulate", "-f", "-", "--compare"}, specs...)...)
+		if want := "-: loop.syncPeriod: the specs' profiles "; got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, want) {
+			t.Errorf("%v: exit code %d, stderr:\n%swant 2 and %q", specs, got.Code, got.Stderr, want)
+		}
+		if got := run(t, load+"loop: {syncPeriod: 60s}\n", append([]string{"simulate", "-f", "-", "--compare"}, specs...)...); got.Code != 0 || !strings.Contains(got.Stdout, "60 evaluations") {
+			t.Errorf("%v with a period: exit code %d\n%s%s", specs, got.Code, got.Stdout, got.Stderr)
+		}
+	}
+}
+
 func TestSimulateRefusesBadInput(t *testing.T) {
 	t.Parallel()
 	const workload = "workload: {usage: [{metric: cpu, perLoad: 10m}]}\n"

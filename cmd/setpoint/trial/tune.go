@@ -132,7 +132,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return cli.BadInput(err)
 	}
-	scenario.PacedBy(a)
+	_ = scenario.PacedBy(a) // one has one period
 	if err := simulation.Check(scenario, a); err != nil {
 		return cli.BadInput(fmt.Errorf("%s with %s: %w", c.scenario.file, args[0], err))
 	}
@@ -140,7 +140,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	redrawn.PacedBy(a)
+	_ = redrawn.PacedBy(a)
 	bar := cli.NewProgress(cmd.ErrOrStderr(), "runs", 0)
 	result, err := tune.Run(cmd.Context(), scenario, a, c.goal, tune.Options{
 		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: bar.Of,
