@@ -6,7 +6,7 @@ import { edited, presets, withFile, withSpec } from "./presets";
 import { envelope, nearest } from "./series";
 import { recordedOf } from "./recorded";
 import { pack, shared, stateOfFragment, unpack } from "./share";
-import { checked, empty, filesOf, hpa, isUsage, scenarioOf, type State, tried, withUnit } from "./state";
+import { checked, empty, filesOf, hpa, isUsage, scenarioOf, shortened, type State, tried, withUnit } from "./state";
 import { tryPath } from "../target/try";
 
 const start = 1_767_571_200;
@@ -52,6 +52,25 @@ test("a day of Prometheus, once a minute, is a link for chats, and what it shows
   const month = await shared(withLoad(recording(30 * 1440)), 40);
   assert.equal(month.fragment, undefined);
   assert.ok(month.size > 4000);
+});
+
+test("a link's files have the form that its scenario says", async () => {
+  const short = { "load-1": "0,1\n60,2" };
+  const of = (content: string, more: Partial<State> = {}): State => ({ ...withLoad(content), ...more });
+  const range = '{"status":"success","data":{}}', targets = '{"calls":[]}\n';
+  const said = async (s: State) => {
+    const link = await shared(shortened(s, short), 40);
+    const opened = (await stateOfFragment(link.fragment!))!;
+    return [/(csv|prometheus|recording):/.exec(scenarioOf(opened))?.[1], filesOf(opened)["load-1"]];
+  };
+  const text = (form: string, more = "") => ({ text: `load:\n  - ${form}: {file: "load-1"${more}}\nworkload:\n` });
+  assert.deepEqual(await said(of(range)), ["csv", short["load-1"]]);
+  assert.deepEqual(await said(of(range, text("prometheus"))), ["csv", short["load-1"]]);
+  assert.deepEqual(await said(of(range, text("prometheus", ", metric: queue"))), ["csv", short["load-1"]]);
+  assert.deepEqual(await said(of(range, { text: "load: [{prometheus: {file: load-1}}]" })), ["prometheus", range]);
+  assert.deepEqual(await said(of(targets)), ["recording", targets], "a load would not be the readings");
+  assert.deepEqual(await said(of(targets, { workload: { ...empty.workload, perLoad: "1", idle: "" } })), ["csv", short["load-1"]]);
+  assert.deepEqual(await said(of(targets, text("recording", ", metric: queue"))), ["recording", targets]);
 });
 
 test("a series of any length is packed, or told to be too long", async () => {

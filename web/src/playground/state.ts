@@ -134,6 +134,26 @@ export function filesOf(s: State): Record<string, string> {
   return out;
 }
 
+/**
+ * A state whose files have their shortest form, CSV, where that means the same: a text names each with its form, which is
+ * changed with it, and a recording has its own metric, whose readings only the form's metric is, too.
+ */
+export function shortened(s: State, files: Record<string, string>): State {
+  let { text } = s;
+  const load = s.load.map((p, i): Part => {
+    const name = fileName(i), content = p.kind === "file" ? files[name] : undefined, form = formOf(p.content ?? "");
+    if (content === undefined) return p;
+    if (form === "recording" && (text !== undefined || !isUsage(s))) return p;
+    if (form === "prometheus" && text !== undefined) {
+      const named = `prometheus: {file: ${JSON.stringify(name)}`;
+      if (text.split(named).length !== 2) return p;
+      text = text.replace(named, `csv: {file: ${JSON.stringify(name)}`);
+    }
+    return { ...p, content };
+  });
+  return { ...s, load, ...(text === undefined ? {} : { text }), ...(s.recorded ? { recorded: { ...s.recorded, content: files.recorded ?? s.recorded.content } } : {}) };
+}
+
 function eventText(e: Happening): string {
   const lasts = happenings[e.kind].lasts ? `, for: ${scalar(e.for || "5m")}` : "";
   const at = `at: ${scalar(e.at || "1h")}`;

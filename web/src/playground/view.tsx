@@ -18,7 +18,7 @@ import { type Layer, layers, LoadPlot, MetricsPlot, QueuePlot, ReplicasPlot } fr
 import { edited, presets, withFile, withSpec } from "./presets";
 import { recordedOf } from "./recorded";
 import { shared, stateOfFragment } from "./share";
-import { checked, filesOf, happenings, type Happening, hoursOf, isUsage, type Part, scenarioOf, shapes, type State, withUnit, workloadFields } from "./state";
+import { checked, filesOf, happenings, type Happening, hoursOf, isUsage, type Part, scenarioOf, shapes, shortened, type State, withUnit, workloadFields } from "./state";
 
 /** Most of the playground's bytes; the rest is there before. */
 const Editor = lazy(() => import("./editor").then((m) => m.Editor));
@@ -163,9 +163,7 @@ export function PlaygroundView() {
     try {
       // Recorded series in their shortest form. What can't be read is told elsewhere, and stays as it is.
       const { files = {} } = await engine.current!.ask({ ask: "files", ...question });
-      const short: State = { ...state, load: state.load.map((p, i) => ({ ...p, content: files[`load-${i + 1}`] ?? p.content })) };
-      if (state.recorded) short.recorded = { ...state.recorded, content: files.recorded ?? state.recorded.content };
-      const link = await shared(short, location.origin.length + location.pathname.length);
+      const link = await shared(shortened(state, files), location.origin.length + location.pathname.length);
       if (link.fragment === undefined) {
         return setNotice(`The data are too large for a link: ${bytes(link.size)}, and chats cut links of more than 4 KiB. Save it as a file and send that: Open reads it.`);
       }

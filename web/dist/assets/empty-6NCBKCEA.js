@@ -1,4 +1,4 @@
-import{b as s}from"./chunk-45TOA4XG.js";import{w as a}from"./chunk-SRPHOHVB.js";import{a as t}from"./chunk-VBRK6JTN.js";import"./chunk-OWSKYK5B.js";import{k as e}from"./chunk-256LJKVK.js";var n=`{
+import{b as s}from"./chunk-45TOA4XG.js";import{w as a}from"./chunk-7XW66CVK.js";import{a as t}from"./chunk-BRJIJDO3.js";import"./chunk-Y2VUV3WH.js";import{k as e}from"./chunk-256LJKVK.js";var n=`{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
       "type": "External", "external": {
         "metric": {"name": "requests_per_second"},
