@@ -421,7 +421,7 @@ type engine struct {
 	containers map[string]map[string]string // labels by id
 	made       map[string]int64             // by id
 	stats      map[string]string            // bodies by id
-	node       string
+	node, os   string
 }
 
 func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -431,7 +431,7 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == "/_ping":
 		w.Header().Set("Api-Version", "1.41")
 	case path == "info":
-		_, _ = fmt.Fprintf(w, `{"Swarm": {"NodeID": %q}}`, e.node)
+		_, _ = fmt.Fprintf(w, `{"OSType": %q, "Swarm": {"NodeID": %q}}`, e.os, e.node)
 	case path == "containers/json":
 		list := []container.Summary{}
 		for id, labels := range e.containers {
@@ -447,6 +447,29 @@ func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func stats(at time.Time, cpu uint64, memory string) string {
 	return fmt.Sprintf(`{"read": %q, "cpu_stats": {"cpu_usage": {"total_usage": %d}}, "memory_stats": %s}`, at.Format(time.RFC3339Nano), cpu, memory)
+}
+
+// Windows counts cpu in units of 100 ns, and has another memory.
+func TestAWindowsNode(t *testing.T) {
+	t.Parallel()
+	e := &engine{node: "node1", os: "windows", containers: map[string]map[string]string{"c1": {taskLabel: "t1", nodeLabel: "node1"}}}
+	memory := `{"commitbytes": 9000, "privateworkingset": 5000}`
+	e.stats = map[string]string{"c1": stats(now, 10_000_000, memory)}
+	server := httptest.NewServer(e)
+	defer server.Close()
+	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = api.Close() }()
+	s := NewSampler(api, time.Minute)
+	if _, _, err := s.Sample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.stats["c1"] = stats(now.Add(10*time.Second), 60_000_000, memory) // half a core
+	if r, _, err := s.Sample(t.Context()); err != nil || len(r.Tasks) != 1 || r.Tasks[0].CPU != 500_000_000 || r.Tasks[0].Memory != 5000 {
+		t.Errorf("got %+v, %v", r, err)
+	}
 }
 
 // A sample is a rate between two readings; a container without two, a recreated one,

@@ -34,6 +34,8 @@ type Sampler struct {
 	// rounds counts samples since the node's id was read.
 	rounds int
 	node   string
+	// windows: the engine's containers are those of Windows.
+	windows bool
 }
 
 // reading is a container's counters at an instant.
@@ -117,7 +119,7 @@ func newest(readings map[string]reading) []string {
 	return slices.CompactFunc(ids, func(a, b string) bool { return readings[a].task == readings[b].task })
 }
 
-// identify reads the node's id.
+// identify reads the node's id and system.
 func (s *Sampler) identify(ctx context.Context) error {
 	if s.rounds++; s.node != "" && s.rounds%idEvery != 0 {
 		return nil
@@ -128,6 +130,7 @@ func (s *Sampler) identify(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("the node's engine: %w", err)
 	}
+	s.windows = info.Info.OSType == "windows"
 	if s.node = info.Info.Swarm.NodeID; s.node == "" {
 		return errors.New("the node's engine is not in a swarm")
 	}
@@ -150,7 +153,11 @@ func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 	if stats.Read.IsZero() || stats.CPUStats.CPUUsage.TotalUsage == 0 {
 		return reading{}, errors.New("the container is not running")
 	}
-	return reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}, nil
+	out := reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}
+	if s.windows { // cpu is in units of 100 ns
+		out.cpu, out.memory = 100*out.cpu, int64(min(stats.MemoryStats.PrivateWorkingSet, math.MaxInt64))
+	}
+	return out, nil
 }
 
 // workingSet is the memory that can't be reclaimed at will, as Kubernetes counts it: all but
