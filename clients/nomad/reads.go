@@ -186,8 +186,11 @@ const (
 )
 
 // usage reads the samples of running allocations, in their order. It omits allocations without
-// a sample. The error explains why there are no samples at all although there are allocations.
+// a sample. The error explains why there are no samples at all although there are allocations. All of it
+// takes at most the timeout of a read, so that time is left to ask the service.
 func (r *reader) usage(ctx context.Context, namespace string, allocations []*Allocation) ([]*setpointv1.PodMetrics, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.timeout, errLate)
+	defer cancel()
 	samples, failures := make([]*setpointv1.PodMetrics, len(allocations)), make([]error, len(allocations))
 	var reading sync.WaitGroup
 	for i, a := range allocations {
@@ -197,7 +200,7 @@ func (r *reader) usage(ctx context.Context, namespace string, allocations []*All
 		select {
 		case r.turns <- struct{}{}:
 		case <-ctx.Done():
-			failures[i] = ctx.Err()
+			failures[i] = context.Cause(ctx)
 			continue
 		}
 		reading.Go(func() {
@@ -228,6 +231,8 @@ var (
 	// was not sent: all connections to Nomad were in use, or none could be opened.
 	errSlow         = fmt.Errorf("its node does not answer within %s", statisticsTimeout)
 	errNoConnection = fmt.Errorf("no connection to Nomad was free within %s", statisticsTimeout)
+	// errLate means that others had not been read when the time was up.
+	errLate = errors.New("there was no time left to read them, for nodes or Nomad are slow")
 	// errUnpublished means that a client has no statistics of a task that has run for long.
 	errUnpublished = errors.New("its client has none: the agents of Nomad's clients need telemetry { publish_allocation_metrics = true }")
 )
@@ -264,8 +269,8 @@ func (r *reader) statistics(ctx context.Context, namespace string, a *Allocation
 		return &out, nil
 	case status == http.StatusNotFound:
 		return nil, nil //nolint:nilnil // documented
-	case errors.Is(context.Cause(ctx), errNoConnection):
-		return nil, errNoConnection
+	case errors.Is(context.Cause(ctx), errNoConnection), errors.Is(context.Cause(ctx), errLate):
+		return nil, context.Cause(ctx)
 	case status == 0 && errors.Is(context.Cause(ctx), errSlow):
 		// Nomad's servers would hang on this node for its next allocation, too.
 		r.mu.Lock()

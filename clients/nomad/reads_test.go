@@ -267,6 +267,34 @@ func TestANodeThatHangs(t *testing.T) {
 	})
 }
 
+// Many nodes that hang cost a third of a reconcile, as each other read may: the service is asked in the rest.
+func TestManyNodesThatHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.options.Concurrency = 1
+		w.server.Placement.Change = func(a *api.AllocationListStub) { a.NodeID = a.Name }
+		w.failing(func(r *http.Request) (int, string) {
+			if strings.HasSuffix(r.URL.Path, "/stats") {
+				<-r.Context().Done()
+			}
+			return 0, ""
+		})
+		w.register(job{name: "web", count: 10, policy: "cpu: 60"})
+		p := w.adapter()
+		w.watch(p)
+		time.Sleep(20 * time.Second)
+		o := object(t, p, keyOf("web"))
+		began := time.Now()
+		seen, err := p.Observe(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took, errs := time.Since(began), seen.Request.GetMetricErrors(); took > agent.DefaultRequestTimeout+time.Second || len(errs) != 1 || !strings.Contains(errs[0].GetMessage(), "its node does not answer") {
+			t.Errorf("after %s: %v", took, errs)
+		}
+	})
+}
+
 // Lists have pages.
 func TestListsInPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -87,8 +87,10 @@ func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
 		after func(*world) // what happens after the change, with the lock held
 		want  error
 	}{
-		"it is written":           {func(*world) {}, nil},
-		"others changed it then":  {func(w *world) { w.services["web"].spec["Mode"] = map[string]any{"Replicated": map[string]any{"Replicas": 5.0}} }, errors.New("EOF")},
+		"it is written": {func(*world) {}, nil},
+		"others changed it then": {func(w *world) {
+			w.services["web"].spec["Mode"] = map[string]any{"Replicated": map[string]any{"Replicas": 5.0}}
+		}, errors.New("EOF")},
 		"nobody can tell":         {func(w *world) { w.FailReads(errors.New("the engine is away")) }, agent.ErrMoved},
 		"the service is gone now": {func(w *world) { delete(w.services, "web") }, agent.ErrMoved},
 	} {
