@@ -49,8 +49,8 @@ type world struct {
 	loads    map[string]int32 // ten times the wanted replicas, by service
 	watchers map[chan string]bool
 	requests []string
-	// hang leaves lists of services unanswered.
-	hang bool
+	// hang is the path whose requests are left unanswered; empty: none.
+	hang string
 	// worker makes the node no manager any more.
 	worker bool
 	// lost answers reads of services by name that there is none: as an engine does that could not list names, but
@@ -260,13 +260,14 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	path, versioned := strings.CutPrefix(r.URL.Path, "/v1.41")
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+path)
-	worker, hang := w.worker, w.hang && path == "/services"
+	worker, hang := w.worker, path == w.hang
 	w.mu.Unlock()
 	name, update := strings.CutSuffix(strings.TrimPrefix(path, "/services/"), "/update")
 	switch {
 	case !versioned:
 		fail(rw, http.StatusNotFound, "page not found")
 	case hang:
+		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the connection ends
 		<-r.Context().Done()
 	case worker:
 		fail(rw, http.StatusServiceUnavailable, "This node is not a swarm manager. Worker nodes can't be used to view or modify cluster state.")

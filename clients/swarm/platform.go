@@ -50,7 +50,8 @@ type Options struct {
 	Usage Usage
 	// Nodes has usage from the nodes' reports, instead of Usage.
 	Nodes *nodes.Store
-	// Timeout bounds a list of all services. Default: agent.DefaultRequestTimeout.
+	// Timeout bounds what a step reads of the engine or writes to it: a list of all services, a service, a service
+	// with its tasks, a count. Default: agent.DefaultRequestTimeout.
 	Timeout time.Duration
 }
 
@@ -90,6 +91,8 @@ type scaled struct {
 
 // Object implements agent.Platform.
 func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
 	s, err := p.engine.inspect(ctx, key.Name)
 	if errors.Is(err, errNoService) {
 		return nil, p.gone(ctx, key)
@@ -236,7 +239,9 @@ func replicasOf(s *swarm.Service) (int32, error) {
 // Observe implements agent.Platform.
 func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
 	wanted := o.Native.(*scaled)
-	s, err := p.engine.inspect(ctx, wanted.id)
+	reading, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	s, err := p.engine.inspect(reading, wanted.id)
 	if err != nil {
 		return nil, err
 	}
@@ -248,7 +253,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	if err != nil {
 		return nil, err
 	}
-	tasks, err := p.engine.tasks(ctx, wanted.id)
+	tasks, err := p.engine.tasks(reading, wanted.id)
 	if err != nil {
 		return nil, fmt.Errorf("tasks: %w", err)
 	}
@@ -348,7 +353,9 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if hold := updateHold(&s.Service, o.Native.(*scaled).wants, change); hold != nil {
 		return &agent.HoldError{Hold: *hold}
 	}
-	err := p.engine.scale(ctx, s, change.To)
+	writing, cancel := context.WithTimeout(ctx, p.options.Timeout)
+	defer cancel()
+	err := p.engine.scale(writing, s, change.To)
 	// The version is that of the whole service. Even if only the image changed, the count is
 	// decided again.
 	if errors.Is(err, errOutOfSequence) {
@@ -356,7 +363,9 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	}
 	if err != nil {
 		return agent.Written(change.To, err, func() (int32, error) {
-			s, err := p.engine.inspect(ctx, s.ID)
+			reading, cancel := context.WithTimeout(ctx, p.options.Timeout)
+			defer cancel()
+			s, err := p.engine.inspect(reading, s.ID)
 			if err != nil {
 				return 0, err
 			}

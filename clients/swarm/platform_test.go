@@ -441,7 +441,7 @@ func TestAListThatHangsEnds(t *testing.T) {
 			t.Errorf("at first: %v", err)
 		}
 		w.mu.Lock()
-		w.hang = true
+		w.hang = "/services"
 		w.mu.Unlock()
 		began := time.Now()
 		if err := p.Watch(t.Context(), func(agent.Key) {}); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
@@ -451,6 +451,49 @@ func TestAListThatHangsEnds(t *testing.T) {
 			t.Errorf("not listed: %v", err)
 		}
 	})
+}
+
+// An engine that hangs costs each step a third of a reconcile, so that there is time to ask the service, and to
+// report.
+func TestAnEngineThatHangs(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		hang string // path
+		step func(w *world, p agent.Watched, o *agent.Object, seen *agent.Observation) error
+	}{
+		{"/services/web", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
+			_, err := p.Object(w.t.Context(), o.Key, nil)
+			return err
+		}},
+		{"/tasks", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
+			_, err := p.Observe(w.t.Context(), o)
+			return err
+		}},
+		{"/services/service000000000000000001/update", func(w *world, p agent.Watched, o *agent.Object, seen *agent.Observation) error {
+			return p.Apply(w.t.Context(), o, seen, agent.Change{From: 4, To: 7})
+		}},
+	} {
+		t.Run(tt.hang, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.options.Timeout = 5 * time.Second
+				p := w.Platform()
+				o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+				seen, err := p.Observe(t.Context(), o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.mu.Lock()
+				w.hang = tt.hang
+				w.mu.Unlock()
+				began := time.Now()
+				if err := tt.step(w, p, o, seen); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+					t.Errorf("after %s: %v", time.Since(began), err)
+				}
+			})
+		})
+	}
 }
 
 // Usage counts only from the node that runs the task.
