@@ -39,7 +39,7 @@ func (s *Status) WriteText(w io.Writer) error {
 		fmt.Fprintln(table, "OBJECT\tSTATE\tREPLICAS\tEVALUATED\tLAST SCALED")
 	}
 	for _, o := range s.Objects {
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cut(name(o.Key)), o.state(), o.replicas(), o.evaluated(s.At), o.lastScaled(s.At))
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\n", cut(name(o.Key)), o.state(), o.replicas(s.At), o.evaluated(s.At), o.lastScaled(s.At))
 	}
 	_ = table.Flush() // to memory
 	n := -1
@@ -107,14 +107,18 @@ func (o *Object) state() string {
 	return "ok"
 }
 
-func (o *Object) replicas() string {
+// replicas are those of the last decision, with its age where the last reconcile came to none: the count may be another
+// one by now.
+func (o *Object) replicas(now time.Time) string {
 	switch d := o.Decision; {
 	case d == nil:
 		return "-"
-	case o.Hold != nil && o.Scaled != nil && !o.Scaled.At.Before(d.At): // it is older than the hold, and was applied
-		return fmt.Sprint(d.Desired)
-	case o.Hold != nil:
-		return fmt.Sprint(d.Current)
+	case o.Hold != nil || o.Outcome == agent.OutcomeReadError:
+		last := d.Current
+		if o.Scaled != nil && !o.Scaled.At.Before(d.At) { // it was applied
+			last = d.Desired
+		}
+		return fmt.Sprintf("%d, %s ago", last, printable.Age(now.Sub(d.At)))
 	case d.Current != d.Desired:
 		return fmt.Sprintf("%d → %d", d.Current, d.Desired)
 	default:

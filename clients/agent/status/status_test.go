@@ -168,7 +168,8 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 	}
 }
 
-// The decision before a hold is of a count that was applied, or was not, and a long name keeps the other rows as they are.
+// The decision before a hold or a failed read is of a count that was applied, or was not, and has an age. A long name
+// keeps the other rows as they are.
 func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	t.Parallel()
 	now, long := time.Unix(1_700_000_000, 0), strings.Repeat("n", 250)
@@ -177,6 +178,7 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Objects: []*Object{
 		{Key: agent.Key{Namespace: "shop", Name: "done"}, Hold: held, At: now, Decision: decided, Scaled: &Scaled{At: decided.At.Add(time.Second), From: 1, To: 2}},
 		{Key: agent.Key{Namespace: "shop", Name: "failed"}, Hold: held, At: now, Decision: decided},
+		{Key: agent.Key{Namespace: "shop", Name: "unread"}, Outcome: agent.OutcomeReadError, Error: "e", At: now, Decision: decided},
 		{Key: agent.Key{Namespace: "shop", Name: long}, At: now},
 	}}
 	var text strings.Builder
@@ -185,7 +187,8 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	}
 	pad := func(name string) string { return fmt.Sprintf("%-50s", name) }
 	for _, want := range []string{
-		"\n" + pad("shop/done") + "held   2         0s ago     1 → 2, 119s ago\n", "\n" + pad("shop/failed") + "held   1         0s ago     -\n", "\nshop/" + long + "  ok     -         0s ago     -\n",
+		"\n" + pad("shop/done") + "held   2, 2m ago  0s ago     1 → 2, 119s ago\n", "\n" + pad("shop/failed") + "held   1, 2m ago  0s ago     -\n",
+		"\n" + pad("shop/unread") + "error  1, 2m ago  0s ago     -\n", "\nshop/" + long + "  ok     -          0s ago     -\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
