@@ -3,6 +3,7 @@ package flight
 import (
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -54,11 +55,11 @@ func (f *file) Write(line []byte) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := f.open.Write(data)
-	f.size += int64(n)
-	if err != nil {
-		return 0, err
+	if _, err := f.open.Write(data); err != nil {
+		// A full disk may have taken a part, with which what comes later would be unreadable.
+		return 0, errors.Join(err, f.open.Truncate(f.size))
 	}
+	f.size += int64(len(data))
 	return len(line), nil
 }
 
