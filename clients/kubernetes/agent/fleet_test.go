@@ -41,6 +41,12 @@ func TestFleetsOfObjects(t *testing.T) {
 			}
 		})
 	}
+	// What was invalid is the same as none, but for the problem: the agent follows at once when it is mended.
+	for _, annotation := range []string{FleetAnnotation, StagesAnnotation, ShadowAnnotation} {
+		wrong, mended := newHPA("shop", "web"), newHPA("shop", "web")
+		wrong.Annotations = map[string]string{annotation: "?"}
+		want(t, "the same once "+annotation+" is mended", objectOfHPA(mended, settings{}).sameAs(objectOfHPA(wrong, settings{})), false)
+	}
 	a := autoscaler("mine", "web", 5)
 	a.Spec.Fleet = fleetName
 	o := objectOfAutoscaler(a, settings{period: period})

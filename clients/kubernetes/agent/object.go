@@ -58,7 +58,7 @@ type object struct {
 func (o *object) sameAs(other *object) bool {
 	return other != nil && o.autoscaler.UID == other.autoscaler.UID &&
 		o.period == other.period && o.shadow == other.shadow && proto.Equal(o.options, other.options) && proto.Equal(o.stages, other.stages) && o.fleet == other.fleet &&
-		equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
+		fmt.Sprint(o.problem) == fmt.Sprint(other.problem) && equality.Semantic.DeepEqual(&o.autoscaler.Spec, &other.autoscaler.Spec)
 }
 
 // Same implements agent.Revision.
