@@ -62,6 +62,10 @@ func (s *Server) serveREST(listener net.Listener) error {
 	return s.http.ServeTLS(listener, "", "")
 }
 
+// restTimeout limits a REST call with its body and its answer, but for streams: longer than the server's own limit of the call,
+// which is to be answered. The end of ReadTimeout counts as the caller's leaving.
+func restTimeout(own time.Duration) time.Duration { return max(time.Minute, own+10*time.Second) }
+
 // Keepalive of gRPC connections.
 const (
 	// handshakeTimeout limits the HTTP/2 handshake of a new connection.

@@ -263,8 +263,8 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 		Protocols:         &protocols,
 		ConnContext:       admission.WithConnection,
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,
-		WriteTimeout:      time.Minute,
+		ReadTimeout:       restTimeout(s.options.RequestTimeout),
+		WriteTimeout:      restTimeout(s.options.RequestTimeout),
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    s.options.MaxHeaderBytes,
 		HTTP2: &http.HTTP2Config{

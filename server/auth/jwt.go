@@ -172,6 +172,7 @@ func (i *issuer) identity(claims map[string]json.RawMessage) (*Identity, *Error)
 	refused := func(claim, what string) (*Identity, *Error) {
 		return nil, refuse(ReasonWrongClaims, fmt.Sprintf("the bearer token's claim %s %s", claim, what), i.detail("claim "+claim))
 	}
+	delete(claims, "") // which no setting names: a GroupsClaim of "" is none
 	prefix := string(MethodOIDC) + ":" + i.config.Prefix
 	var username string
 	if json.Unmarshal(claims[i.config.UsernameClaim], &username) != nil || !validName(username) {

@@ -150,6 +150,7 @@ func TestIdentityOfAJWT(t *testing.T) {
 		{"a verified address", []string{`prefix: "c:"`, "usernameClaim: email"}, []any{"email", "a@b.c", "email_verified", true}, "oidc:c:a@b.c", nil},
 		{"groups", []string{`prefix: "c:"`, "groupsClaim: roles"}, []any{"roles", []string{"sre", "dev", "sre"}}, "oidc:c:alice", []string{"oidc:c:dev", "oidc:c:sre"}},
 		{"a single group", []string{`prefix: "c:"`, "groupsClaim: roles"}, []any{"roles", "sre"}, "oidc:c:alice", []string{"oidc:c:sre"}},
+		{"a claim without a name is no groupsClaim", []string{`prefix: "c:"`}, []any{"", []string{"sre"}}, "oidc:c:alice", nil},
 		{"no groups", []string{`prefix: "c:"`, "groupsClaim: roles"}, nil, "oidc:c:alice", nil},
 		{"a name with a wildcard is but a name", []string{`prefix: "c:"`}, []any{"sub", "*"}, "oidc:c:*", nil},
 	}

@@ -10,9 +10,13 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -57,6 +61,29 @@ func TestWhoCalls(t *testing.T) {
 	open, err := operations(servertest.Start(t)).GetCaller(t.Context(), &setpointv1.GetCallerRequest{})
 	if err != nil || open.GetCaller().GetName() != "" || !slices.Contains(open.GetCaller().GetPermissions()[0].GetVerbs(), "operate") {
 		t.Errorf("without authentication: %v, %v", open, err)
+	}
+}
+
+// A token whose issuer writes milliseconds for seconds expires in a year that no timestamp has: the caller is told all else.
+func TestCredentialsThatExpireBeyondTimestamps(t *testing.T) {
+	t.Parallel()
+	engine := memory.New(memory.Options{})
+	srv, err := server.New(engine, engine, server.DefaultOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer srv.Close()
+	for expires, want := range map[time.Time]bool{time.Unix(1_700_000_000, 0): true, time.UnixMilli(1_700_000_000_000 * 1000): false} {
+		identity := &auth.Identity{Name: "oidc:alice", Method: auth.MethodOIDC, Expires: expires}
+		session := &access.Session{}
+		session.Now.Store(&access.Caller{Identity: identity, Grants: policy.Default(false).For(identity)})
+		got, err := srv.Operations().GetCaller(access.WithSession(t.Context(), session), &setpointv1.GetCallerRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := protojson.Marshal(got); err != nil || (got.GetCaller().ExpireTime != nil) != want {
+			t.Errorf("credentials that expire at %s: %v, %v", expires, got, err)
+		}
 	}
 }
 

@@ -54,8 +54,8 @@ func (s *Service) GetCaller(ctx context.Context, _ *setpointv1.GetCallerRequest)
 		}}, nil
 	}
 	caller := &setpointv1.Caller{Name: c.Identity.Name, Method: string(c.Identity.Method), Groups: c.Identity.Groups.Names(), CurrentTime: timestamppb.Now()}
-	if !c.Identity.Expires.IsZero() {
-		caller.ExpireTime = timestamppb.New(c.Identity.Expires)
+	if expires := timestamppb.New(c.Identity.Expires); !c.Identity.Expires.IsZero() && expires.CheckValid() == nil { // else after the year 9999
+		caller.ExpireTime = expires
 	}
 	permissions, more := c.Grants.Permissions(maxPermissions)
 	for _, p := range permissions {
