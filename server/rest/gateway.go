@@ -157,19 +157,18 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 	if field, problem, ok := badParameter(err); ok {
 		err = apierror.InvalidField(field, problem)
 	}
-	noted := err
 	if other := (*runtime.HTTPStatusError)(nil); errors.As(err, &other) {
-		noted = other.Err // it hides the code
+		calls.NoteRESTError(r.Context(), other.Err) // it hides the code
+		runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+		return
 	}
-	calls.NoteRESTError(r.Context(), noted)
-	admission.TellWhenToRetry(w, status.Convert(err))
-	runtime.DefaultHTTPErrorHandler(ctx, mux, m, w, r, err)
+	admission.AnswerStatus(mux, w, r, status.Convert(err))
 }
 
 // unparsed matches the gateway's message for an invalid URL parameter.
 var unparsed = regexp.MustCompile(`^(?:parsing field|type mismatch, parameter:) "?([a-z_]+)"?[:,] (.*)$`)
 
-// badParameter returns the invalid URL parameter of an error of the gateway.
+// badParameter returns what is wrong with a call by an error of the gateway, and the URL parameter, if it is that.
 func badParameter(err error) (field, problem string, ok bool) {
 	s := status.Convert(err)
 	if s.Code() != codes.InvalidArgument || len(s.Details()) > 0 {
@@ -177,7 +176,7 @@ func badParameter(err error) (field, problem string, ok bool) {
 	}
 	found := unparsed.FindStringSubmatch(s.Message())
 	if found == nil {
-		return "", "", false
+		return "", s.Message(), true
 	}
 	problem = found[2]
 	if parts := unconverted.FindStringSubmatch(problem); parts != nil {

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.uber.org/zap"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -58,6 +61,17 @@ func connInside(t *testing.T, w watched) grpc.ClientConnInterface {
 	})
 	g.Add(&setpointv1.TargetService_ServiceDesc, w)
 	return g.conn
+}
+
+// A caller whose credentials end while its body is read is told as one who has none: the header has a scheme, no message.
+func TestARefusalByTheServicesNamesTheScheme(t *testing.T) {
+	t.Parallel()
+	mux, w, r := newMux(), httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/instances", http.NoBody)
+	_, m := runtime.MarshalerForRequest(mux, r)
+	answerError(r.Context(), mux, m, w, r, status.Error(codes.Unauthenticated, "the bearer token expired at noon"))
+	if got := w.Header().Get("WWW-Authenticate"); w.Code != http.StatusUnauthorized || got != "Bearer" {
+		t.Errorf("HTTP %d, WWW-Authenticate: %s", w.Code, got)
+	}
 }
 
 func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {

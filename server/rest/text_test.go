@@ -29,6 +29,24 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 	}
 }
 
+// What the gateway itself finds wrong has the reason of what the service finds.
+func TestErrorsOfTheGatewayHaveAReason(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/instances", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set(servertest.OverGateway, "soon")
+	a, err := s.Send(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if servertest.WantProblem(t, a.Problem(t), codes.InvalidArgument, "INVALID_REQUEST"); !strings.Contains(string(a.Raw), "invalid grpc-timeout: soon") {
+		t.Errorf("it says %s", a.Raw)
+	}
+}
+
 func TestParametersOfURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
