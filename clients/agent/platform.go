@@ -27,7 +27,8 @@ type Platform interface {
 	// that there must be none now, so that the service's windows get no recommendation.
 	Observe(ctx context.Context, o *Object) (*Observation, error)
 	// Apply writes the decided count. If others have changed the count since the observation
-	// it writes nothing and returns ErrMoved.
+	// it writes nothing and returns ErrMoved. A write of which it does not know whether it was made ends with
+	// Written.
 	//
 	// If the platform accepts no count now, for example while it deploys, Apply writes nothing
 	// and returns a *HoldError. Don't return such a wait from Object or Observe: in this way the

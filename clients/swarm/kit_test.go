@@ -56,6 +56,8 @@ type world struct {
 	// lost answers reads of services by name that there is none: as an engine does that could not list names, but
 	// then ids.
 	lost bool
+	// instead is the service that they find then, by a prefix of its id; empty: none.
+	instead string
 	// unanswered makes updates that are not answered, and does what it says after each.
 	unanswered func()
 }
@@ -340,7 +342,11 @@ func (w *world) like(id string) (like []*fakeService) {
 func (w *world) inspect(rw http.ResponseWriter, key string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	switch s, like := w.find(key), len(w.like(key)); {
+	s, like := w.find(key), len(w.like(key))
+	if other := w.services[w.instead]; other != nil && s != nil && s.id != key {
+		s = other
+	}
+	switch {
 	case w.ReadErr() != nil:
 		fail(rw, http.StatusInternalServerError, w.ReadErr().Error())
 	case s == nil && like > 1:

@@ -100,8 +100,10 @@ func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (
 	if err != nil {
 		return nil, err
 	}
-	// The engine also finds services by prefixes of their ids.
-	if !Enabled(s.Spec.Labels) || KeyOf(&s.Service) != key {
+	switch {
+	case KeyOf(&s.Service) != key: // the engine also finds services by prefixes of their ids
+		return nil, p.gone(ctx, key)
+	case !Enabled(s.Spec.Labels):
 		return nil, agent.ErrGone
 	}
 	o := &agent.Object{Key: key, UID: s.ID, Revision: agent.Version(revision(s.Spec.Labels)), Hold: Unscalable(&s.Service)}

@@ -251,11 +251,13 @@ func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
 	}
 	object(t, p, key)
 	// Amid an election the engine may say so of one that is there: its history would be deleted.
-	w.mu.Lock()
-	w.lost = true
-	w.mu.Unlock()
-	if _, err := p.Object(t.Context(), key, nil); err == nil || errors.Is(err, agent.ErrGone) {
-		t.Errorf("though it is listed: %v", err)
+	for _, instead := range []string{"", "other"} {
+		w.mu.Lock()
+		w.lost, w.instead = instead == "", instead
+		w.mu.Unlock()
+		if _, err := p.Object(t.Context(), key, nil); err == nil || errors.Is(err, agent.ErrGone) {
+			t.Errorf("though it is listed: %v", err)
+		}
 	}
 }
 
