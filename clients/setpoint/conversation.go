@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -34,7 +35,7 @@ func (s *Stream) run() {
 		}
 		failures++
 		least, ok := mayPass(err)
-		if !ok && !again {
+		if !ok && !again && !s.tooLarge(err) {
 			failures = 0
 			s.failAll(false, err)
 			continue
@@ -156,6 +157,30 @@ func (s *Stream) requeue(err error) bool {
 	}
 	slices.SortFunc(s.queue, func(a, b *streamCall) int { return cmp.Compare(a.number, b.number) })
 	return len(s.queue) > 0
+}
+
+// tooLarge fails the largest of the requests that were sent, if the stream ended because one is larger than the server
+// takes: gRPC does not say which one, and the others had no attempt.
+func (s *Stream) tooLarge(err error) bool {
+	if status.Code(err) != codes.ResourceExhausted || Reason(err) != "" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var largest *streamCall
+	for _, call := range s.waiting {
+		if call.attempts == 0 || call.delayed {
+			continue
+		}
+		call.attempts--
+		if largest == nil || proto.Size(call.message) > proto.Size(largest.message) {
+			largest = call
+		}
+	}
+	if largest != nil {
+		s.settleLocked(largest, Result{Err: err})
+	}
+	return largest != nil
 }
 
 // failAll fails all waiting requests; for good if the stream is closed.

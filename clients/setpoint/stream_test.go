@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -368,6 +369,51 @@ func TestARequestThatIsTooLargeFailsAlone(t *testing.T) {
 		large.Pods = append(large.Pods, &setpointv1.Pod{Name: strings.Repeat("x", 1000)})
 		_, err := stream.Recommend(t.Context(), large)
 		wantCode(t, err, codes.ResourceExhausted)
+		asking.Wait()
+	})
+}
+
+// A server that takes less than the client sends ends the stream, and only the request that is too large fails.
+func TestARequestThatIsTooLargeForTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s script
+		client := s.play(func(stream recommendStream) error {
+			var all []*setpointv1.StreamRecommendRequest
+			for {
+				req, err := stream.Recv()
+				if err != nil {
+					return err
+				}
+				if size := proto.Size(req); size > 1000 {
+					return status.Errorf(codes.ResourceExhausted, "grpc: received message larger than max (%d vs. 1000)", size)
+				}
+				if all = append(all, req); len(all) < 5 {
+					continue
+				}
+				for _, req := range all {
+					if err := stream.Send(answerTo(req)); err != nil {
+						return err
+					}
+				}
+			}
+		}).serve(t, two)
+		stream := client.Stream(0)
+		var asking sync.WaitGroup
+		for i := range 5 {
+			asking.Go(func() {
+				if _, err := stream.Recommend(t.Context(), queue(web, int32(i), 50)); err != nil {
+					t.Errorf("request %d got %v", i, err)
+				}
+			})
+		}
+		for n := range 6 { // more than there are attempts
+			asking.Go(func() {
+				large := queue(web, 1, 50)
+				large.Pods = append(large.Pods, &setpointv1.Pod{Name: strings.Repeat("x", 1000+n)})
+				_, err := stream.Recommend(t.Context(), large)
+				wantCode(t, err, codes.ResourceExhausted)
+			})
+		}
 		asking.Wait()
 	})
 }
