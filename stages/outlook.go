@@ -7,8 +7,8 @@ import (
 )
 
 // Unforeseen returns a stage of which an outlook knows nothing, as it depends on readings, on what it remembers or on
-// the caller; 0: there is none.
-func (a *Around) Unforeseen() recommender.Stage {
+// the caller; 0: there is none. last is the instant of the last decision.
+func (a *Around) Unforeseen(last time.Time) recommender.Stage {
 	if len(a.Proposals) > 0 {
 		return recommender.StageProposal
 	}
@@ -33,11 +33,17 @@ func (a *Around) Unforeseen() recommender.Stage {
 	}
 	for i := range p.Schedules {
 		// A paced bound is part of the metrics' proposal, of which the last one is known.
-		if s := &p.Schedules[i]; !s.Suspended && (s.Min >= 0 && s.MinPaced || s.Max >= 0 && !s.MaxAtOnce) {
+		if s := &p.Schedules[i]; !s.Suspended && (s.Min >= 0 && s.MinPaced || s.Max >= 0 && !s.MaxAtOnce) && !s.over(last) {
 			return recommender.StageSchedule
 		}
 	}
 	return 0
+}
+
+// over reports whether a schedule ended for good, and its ramp with it.
+func (s *Schedule) over(now time.Time) bool {
+	p := s.Times.At(now)
+	return !p.Active && p.Changes().IsZero() && (p.Ended.IsZero() || !now.Before(p.Ended.Add(s.RampDown)))
 }
 
 // Outlook is History.Outlook of a target with these stages, none of which is unforeseen, and overrides, also those

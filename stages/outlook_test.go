@@ -57,7 +57,7 @@ func TestPropertyTheOutlookKnowsOverridesAndSchedules(t *testing.T) {
 			}
 			g.around.Overrides = append(g.around.Overrides, o)
 		}
-		if stage := g.around.Unforeseen(); stage != 0 {
+		if stage := g.around.Unforeseen(noon); stage != 0 {
 			t.Fatalf("%s is unforeseen", stage)
 		}
 		replicas, queue := 2+r.Int32N(18), int64(0)
@@ -109,8 +109,12 @@ func TestPropertyTheOutlookKnowsOverridesAndSchedules(t *testing.T) {
 
 // Of other stages it says which one is not foreseen.
 func TestUnforeseenStages(t *testing.T) {
+	once, err := schedule.Compile(schedule.Text{Zone: "UTC", At: noon.Add(-2 * time.Hour), Duration: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
 	for want, a := range map[recommender.Stage]stages.Around{
-		0:                          {Plan: &stages.Plan{WindowThroughFailures: true, IgnoreSurge: true, Combine: &stages.Combine{Method: stages.Max}, Schedules: []stages.Schedule{{Min: 3, Max: -1}, {Min: -1, Max: 9, Suspended: true}}}},
+		0:                          {Plan: &stages.Plan{WindowThroughFailures: true, IgnoreSurge: true, Combine: &stages.Combine{Method: stages.Max}, Schedules: []stages.Schedule{{Min: 3, Max: -1}, {Min: -1, Max: 9, Suspended: true}, {Min: 5, Max: 9, MinPaced: true, Times: once}}}},
 		recommender.StageProposal:  {Proposals: make([]stages.Proposal, 1)},
 		recommender.StageFreshness: {Plan: &stages.Plan{Freshness: &stages.Freshness{}}},
 		recommender.StageZeroGuard: {Plan: &stages.Plan{ZeroGuards: make([]stages.ZeroGuard, 1)}},
@@ -118,10 +122,16 @@ func TestUnforeseenStages(t *testing.T) {
 		recommender.StageFallback:  {Plan: &stages.Plan{Fallbacks: make([]stages.Fallback, 1)}},
 		recommender.StageCombine:   {Plan: &stages.Plan{Combine: &stages.Combine{Method: stages.Min}}},
 		recommender.StageReversals: {Plan: &stages.Plan{Reversals: &stages.Reversals{}}},
-		recommender.StageSchedule:  {Plan: &stages.Plan{Schedules: []stages.Schedule{{Min: -1, Max: 3}}}},
+		recommender.StageSchedule:  {Plan: &stages.Plan{Schedules: []stages.Schedule{{Min: 5, Max: -1, MinPaced: true, RampDown: 61 * time.Minute, Times: once}}}},
 	} {
-		if got := a.Unforeseen(); got != want {
+		if got := a.Unforeseen(noon); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	for _, last := range []time.Time{noon.Add(-3 * time.Hour), noon.Add(-90 * time.Minute)} { // before it, and while it is active
+		a := stages.Around{Plan: &stages.Plan{Schedules: []stages.Schedule{{Min: -1, Max: 9, Times: once}}}}
+		if got := a.Unforeseen(last); got != recommender.StageSchedule {
+			t.Errorf("at %v: %s", last, got)
 		}
 	}
 }

@@ -20,7 +20,7 @@ const WithStages = " takes part in the decisions, so what comes next is not know
 // that does is not known in advance; unforeseen, 0 for none, is one that around does not have.
 func OutlookWithStages(h *recommender.History, in *recommender.Input, basis *recommender.Basis, start time.Time, interval time.Duration, around *stages.Around, unforeseen recommender.Stage) (out *setpointv1.Outlook) {
 	if unforeseen == 0 {
-		unforeseen = around.Unforeseen()
+		unforeseen = around.Unforeseen(h.Updated)
 	}
 	if unforeseen != 0 {
 		out = &setpointv1.Outlook{StartTime: timestamppb.New(start), Interval: durationpb.New(interval), Problem: unforeseen.String() + WithStages}
