@@ -444,6 +444,17 @@ func TestSettingsArriveAsWritten(t *testing.T) {
 	}
 }
 
+// A policy with limits only keeps the chart's grants; one with grants has its own.
+func TestAPolicyWithoutGrantsHasTheCharts(t *testing.T) {
+	for policy, want := range map[string]bool{"{}": true, "{limits: [{identities: ['*'], requestsPerSecond: 50}]}": true, "{grants: []}": false} {
+		rendered, err := render(t, "service: {policy: "+policy+"}")
+		must(t, err)
+		if got := strings.Contains(rendered, "- token:agent-default\n"); got != want {
+			t.Errorf("policy %s: a grant for the agent is %v, want %v", policy, got, want)
+		}
+	}
+}
+
 // A cluster's name is a string, even one that YAML would take for a number; and the agent may
 // reach a service elsewhere at the ports that its address names.
 func TestNamesAndPortsArriveAsWritten(t *testing.T) {
