@@ -15,6 +15,7 @@ import (
 
 	"helm.sh/helm/v3/pkg/action"
 	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -46,14 +47,20 @@ func render(t *testing.T, text string) (string, error) {
 // renderAs is render for a release of that name.
 func renderAs(t *testing.T, name, text string) (string, error) {
 	t.Helper()
-	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
-	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, name, namespace
-	install.KubeVersion = kubeVersion
-	r, err := install.Run(helm.Load(t, path), helm.Values(t, text))
+	r, err := rendered(t, name, text)
 	if err != nil {
 		return "", err
 	}
 	return r.Manifest, nil
+}
+
+// rendered is renderAs with all that Helm knows, hooks among it.
+func rendered(t *testing.T, name, text string) (*release.Release, error) {
+	t.Helper()
+	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
+	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, name, namespace
+	install.KubeVersion = kubeVersion
+	return install.Run(helm.Load(t, path), helm.Values(t, text))
 }
 
 // objects parses manifests, ordered by kind and name.

@@ -346,15 +346,23 @@ func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
 // Each pod is in a NetworkPolicy for both directions, and gets of the CA the certificate only: the CA's Secret of
 // cert-manager has the key, too.
 func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
-	rendered, err := render(t, "externalMetrics: {enabled: true}\ntls: {mode: certManager}\n"+twoSpecs)
+	r, err := rendered(t, "setpoint", "externalMetrics: {enabled: true}\ntls: {mode: certManager}\n"+twoSpecs)
 	must(t, err)
-	all := objects(t, rendered)
+	manifests := r.Manifest
+	for _, hook := range r.Hooks {
+		manifests += "\n---\n" + hook.Manifest
+	}
+	all := objects(t, manifests)
 	pods := 0
 	for _, o := range all {
-		labels, ok, _ := unstructured.NestedStringMap(o.Object, "spec", "template", "metadata", "labels")
+		pod, ok, _ := unstructured.NestedMap(o.Object, "spec", "template")
+		if o.GetKind() == "Pod" {
+			pod, ok = o.Object, true
+		}
 		if !ok {
 			continue
 		}
+		labels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
 		pods++
 		covered := false
 		for _, policy := range all {
@@ -368,7 +376,7 @@ func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 		if !covered {
 			t.Errorf("%s %s has no NetworkPolicy for both directions", o.GetKind(), o.GetName())
 		}
-		volumes, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "volumes")
+		volumes, _, _ := unstructured.NestedSlice(pod, "spec", "volumes")
 		for _, v := range volumes {
 			secret, _, _ := unstructured.NestedMap(v.(map[string]any), "secret")
 			if items, _ := json.Marshal(secret["items"]); secret["secretName"] == "setpoint-ca" && string(items) != `[{"key":"ca.crt","path":"ca.crt"}]` {
@@ -376,7 +384,7 @@ func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 			}
 		}
 	}
-	if pods != 5 {
+	if pods != 6 {
 		t.Errorf("%d templates of pods", pods)
 	}
 }
