@@ -91,7 +91,7 @@ func TestDatadogsAnswer(t *testing.T) {
 			{Object: &setpointv1.ObjectMetricStatus{Metric: metric, Current: value(&setpointv1.MetricValueStatus{Value: proto.String("7")})}},
 			{External: &setpointv1.ExternalMetricStatus{Metric: metric, Current: value(&setpointv1.MetricValueStatus{Value: proto.String("none")})}},
 		},
-		Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Message: "able"}, {Type: "ScalingLimited", Message: "the desired count is within the acceptable range"}},
+		Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True", Message: "able"}, {Type: "ScalingLimited", Status: "False", Message: "the desired count is within the acceptable range"}},
 	}}
 	const want = `{"timestamp":"1970-01-01T00:00:01.000000005Z","targetReplicas":3,"lowerBoundReplicas":3,"upperBoundReplicas":3,` +
 		`"observedTargets":[{"type":"cpu","targetValue":0.9},{"type":"memory","targetValue":1024},{"type":"m","targetValue":1.5},{"type":"m","targetValue":7}],` +
@@ -103,6 +103,32 @@ func TestDatadogsAnswer(t *testing.T) {
 	answer := datadog{}.Answer(Question{}, r).(workloadReply)
 	if answer.TargetReplicas == nil || *answer.TargetReplicas != 0 || answer.LowerBoundReplicas == nil || answer.UpperBoundReplicas == nil || answer.Reason != "more" {
 		t.Errorf("to zero: %+v", answer)
+	}
+}
+
+// Why a count stays is the first condition that explains it: those on limits may be of an earlier decision.
+func TestDatadogsReasonWhyACountStays(t *testing.T) {
+	type condition = setpointv1.HorizontalPodAutoscalerCondition
+	limited := &condition{Type: "ScalingLimited", Status: "True", Message: "increasing faster than the maximum scale rate"}
+	inRange := &condition{Type: "ScalingLimited", Status: "False", Message: "in range"}
+	able := &condition{Type: "AbleToScale", Status: "True", Reason: "ReadyForNewScale", Message: "able"}
+	active := &condition{Type: "ScalingActive", Status: "True", Message: "active"}
+	for _, tt := range []struct {
+		conditions []*condition
+		want       string
+	}{
+		{[]*condition{able, active, limited}, limited.Message},
+		{[]*condition{able, active, inRange}, "in range"},
+		{[]*condition{able, {Type: "ScalingActive", Status: "False", Reason: "ScalingDisabled", Message: "disabled"}, limited}, "disabled"},
+		{[]*condition{{Type: "AbleToScale", Status: "False", Message: "no scale"}, active, limited}, "no scale"},
+		{[]*condition{{Type: "AbleToScale", Status: "True", Reason: "ScaleDownStabilized", Message: "recent ones were higher"}, active, inRange}, "recent ones were higher"},
+		{[]*condition{able, active, limited, {Type: "Overridden", Status: "True", Message: "held by ann"}}, "held by ann"},
+		{[]*condition{able, active, inRange, {Type: "Overridden", Status: "False", Message: "allowed"}}, "in range"},
+		{nil, ""},
+	} {
+		if got := reason(&setpointv1.Recommendation{Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: tt.conditions}}); got != tt.want {
+			t.Errorf("%v: %q, want %q", tt.conditions, got, tt.want)
+		}
 	}
 }
 

@@ -2,11 +2,14 @@ package integration
 
 import (
 	"net/http"
+	"slices"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/server/validation"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -117,12 +120,27 @@ func reason(r *setpointv1.Recommendation) string {
 	if r.GetReason() != "" {
 		return r.GetReason()
 	}
-	for _, c := range r.GetStatus().GetConditions() {
-		if c.GetType() == "ScalingLimited" {
-			return c.GetMessage()
+	// The first that explains it: where no metric could be read, the conditions on limits are those of an earlier decision.
+	stays := []func(c *setpointv1.HorizontalPodAutoscalerCondition) bool{
+		is(stages.Overridden, recommender.ConditionTrue), is(recommender.AbleToScale, recommender.ConditionFalse), is(recommender.ScalingActive, recommender.ConditionFalse),
+		func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+			return c.GetReason() == recommender.ScaleUpStabilized || c.GetReason() == recommender.ScaleDownStabilized
+		},
+		is(recommender.ScalingLimited, recommender.ConditionTrue), is(recommender.ScalingLimited, recommender.ConditionFalse),
+	}
+	conditions := r.GetStatus().GetConditions()
+	for _, explains := range stays {
+		if i := slices.IndexFunc(conditions, explains); i >= 0 {
+			return conditions[i].GetMessage()
 		}
 	}
 	return ""
+}
+
+func is(kind, status string) func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+	return func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return c.GetType() == kind && c.GetStatus() == status
+	}
 }
 
 // observed are the readings of the decision, in the order of the spec: utilizations as
