@@ -15,6 +15,18 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
+// Of any kind of Redis no connection is used that a load balancer may have forgotten: AWS' does after 350 s.
+func TestConnectionsThatWereIdleAreNotUsed(t *testing.T) {
+	u := (&Options{Addresses: []string{"redis:6379"}, MasterName: "prod"}).universal()
+	for kind, idle := range map[string]time.Duration{
+		"server": u.Simple().ConnMaxIdleTime, "Sentinel": u.Failover().ConnMaxIdleTime, "Cluster": u.Cluster().ConnMaxIdleTime,
+	} {
+		if idle <= 0 || idle >= 350*time.Second {
+			t.Errorf("%s: %s", kind, idle)
+		}
+	}
+}
+
 // A server that is not trusted is tried again at once if there are new secrets, and only then.
 func TestAnUntrustedServerIsTriedAgainWithNewSecrets(t *testing.T) {
 	t.Parallel()

@@ -144,6 +144,11 @@ func (o Options) Validate() error {
 	return errors.Join(problems...)
 }
 
+// idleTime is how long a connection may be idle before it is closed rather than used. Load balancers forget connections
+// after some minutes (AWS' after 350 s), and under TLS go-redis can't see before a command that one was closed, whose
+// reply is lost then.
+const idleTime = 4 * time.Minute
+
 // universal are the options of go-redis. It retries nothing: see command.
 func (o *Options) universal() *goredis.UniversalOptions {
 	u := &goredis.UniversalOptions{
@@ -159,6 +164,7 @@ func (o *Options) universal() *goredis.UniversalOptions {
 		// A pool apart for pipelines would come on top of PoolSize, and a node that
 		// does not greet would be tried on both in each attempt.
 		PipelinePoolSize: -1,
+		ConnMaxIdleTime:  idleTime,
 		// Nodes are asked about slots again when one fails, see Store.pause.
 		FailingTimeoutSeconds: 1,
 	}
