@@ -32,6 +32,29 @@ func (a *Around) Empty() bool {
 	return a.Plan == nil && len(a.Proposals) == 0 && len(a.Overrides) == 0
 }
 
+// Alone reports whether a decision is the engine's alone, and nothing that stages left behind has to go: what they
+// remember, what they adjusted, and conditions of theirs in the status that the decision begins with, of which a caller's
+// previous status may have some that no record tells of.
+func (a *Around) Alone(in *recommender.Input, history *recommender.History, kept []byte, adjusted bool) bool {
+	if !a.Empty() || adjusted || len(kept) > 0 {
+		return false
+	}
+	var conditions []recommender.Condition
+	switch {
+	case history != nil && history.Seen:
+		conditions = history.Status.Conditions
+	case in.PreviousStatus != nil:
+		conditions = in.PreviousStatus.Conditions
+	}
+	for i := range conditions {
+		switch conditions[i].Type {
+		case Overridden, ExternalMetricFallbackActive, MetricFallbackActive, MetricSuspect:
+			return false
+		}
+	}
+	return true
+}
+
 type memory = arena.Decisions[recommender.Condition, recommender.MetricStatus, recommender.TimedRecommendation]
 
 // run is one decision. It is the engine's seam.

@@ -33,7 +33,7 @@ func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history
 	if p := history.Pending; p != nil && in.ScaleError == nil && in.Scale.SpecReplicas == p.To {
 		k.applied(p)
 	}
-	if a.Empty() && !k.adjusted && len(k.state) == 0 { // otherwise what stages left behind goes
+	if a.Alone(in, history, k.state, k.adjusted) {
 		return recommender.Recommend(now, in, history)
 	}
 	a.Turns = k.turns

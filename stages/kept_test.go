@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -49,6 +50,39 @@ func TestKeptTurns(t *testing.T) {
 			}
 			if last.Desired != c.want {
 				t.Errorf("%d, want %d", last.Desired, c.want)
+			}
+		})
+	}
+}
+
+// What a caller's previous status says of overrides and stages, of which nobody knows any more, goes with the first
+// decision that reads the scale; what the engine and others say stays.
+func TestConditionsOfAPreviousStatus(t *testing.T) {
+	g := newTarget(t)
+	g.in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: 100_000}}}}
+	g.in.Scale = recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}
+	g.in.PreviousStatus = &recommender.Status{}
+	own := []string{stages.Overridden, stages.ExternalMetricFallbackActive, stages.MetricFallbackActive, stages.MetricSuspect}
+	for _, kind := range append(own, "Other") {
+		g.in.PreviousStatus.Conditions = append(g.in.PreviousStatus.Conditions, recommender.Condition{Type: kind, Status: recommender.ConditionTrue, Reason: "R", Message: "m"})
+	}
+	for name, first := range map[string]*recommender.ScaleError{"at once": nil, "the scale can't be read at first": {Message: "away"}} {
+		t.Run(name, func(t *testing.T) {
+			var kept stages.Kept
+			in := g.in
+			in.ScaleError = first
+			d, history := kept.Recommend(stages.Around{}, noon, &in, &recommender.History{})
+			if first != nil {
+				in.ScaleError = nil
+				d, history = kept.Recommend(stages.Around{}, noon.Add(time.Minute), &in, &history)
+			}
+			for _, list := range [][]recommender.Condition{d.Status.Conditions, history.Status.Conditions} {
+				has := func(kind string) bool {
+					return slices.ContainsFunc(list, func(c recommender.Condition) bool { return c.Type == kind })
+				}
+				if slices.ContainsFunc(own, has) || !has("Other") || !has(recommender.AbleToScale) || d.Desired != 8 {
+					t.Errorf("%d replicas, %v", d.Desired, list)
+				}
 			}
 		})
 	}

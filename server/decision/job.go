@@ -425,8 +425,7 @@ func (j *Job) recommend(known *record.Record, next *recommender.History) (staged
 	if j.history != nil { // which keeps the next history for the target's next job
 		reused = nil
 	}
-	// Otherwise what stages left behind goes.
-	if j.Around.Empty() && len(j.overrides) == 0 && known.Adjusted == nil && len(known.Stages) == 0 {
+	if len(j.overrides) == 0 && j.Around.Alone(j.Input, &known.History, known.Stages, known.Adjusted != nil) {
 		j.Input.Summed = j.asked.SumsOf(j.Input, &j.room.recordings)
 		j.Decision, *next = recommender.RecommendIn(reused, j.Now, j.Input, &known.History)
 		j.Input.Summed = nil

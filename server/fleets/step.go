@@ -209,7 +209,7 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 	}
 	known := &k.state.decisions
 	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at}
-	if around.Empty() && known.Adjusted == nil && len(known.Stages) == 0 { // otherwise what stages left behind goes
+	if around.Alone(in, history, known.Stages, known.Adjusted != nil) {
 		d.decision, d.history = recommender.Recommend(now, in, history)
 		return nil
 	}

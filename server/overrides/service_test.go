@@ -117,6 +117,27 @@ func TestOverrideActsUntilItExpires(t *testing.T) {
 	}
 }
 
+// A caller whose status has the condition of an override that nobody knows any more, as after a loss of the store.
+func TestAPreviousStatusOfAnOverrideThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for range 2 {
+		request := servertest.RequestFor(servertest.Web)
+		request.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
+			{Type: "Overridden", Status: "True", Reason: "Held", Message: "held at 4 by somebody until 2025-12-31T00:00:00Z"},
+		}}
+		answer := s.Recommend(t, request)
+		for _, c := range answer.GetStatus().GetConditions() {
+			if c.GetType() == "Overridden" {
+				t.Errorf("%d replicas, with the condition %v", answer.GetDesiredReplicas(), c)
+			}
+		}
+		if last := s.Target(t, servertest.Web).GetLastDecision(); slices.Contains(last.GetStates(), "OVERRIDDEN") {
+			t.Errorf("its states are %v", last.GetStates())
+		}
+	}
+}
+
 // One that begins later changes not a byte of an answer until then.
 func TestOverrideThatBeginsLater(t *testing.T) {
 	t.Parallel()

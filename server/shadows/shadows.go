@@ -310,7 +310,7 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 	if plan != nil && plan.Forecast != nil {
 		around.Past = c.past(plan.Forecast)
 	}
-	alone := around.Empty() && len(of.Stages) == 0
+	alone := problem == "" && around.Alone(in, &of.History, of.Stages, false)
 	if problem == "" && !c.affords(in, alone) {
 		problem = "the call has too many pods and metrics for one more decision: ask for less at once"
 	}
