@@ -21,6 +21,9 @@ type nodeHook struct {
 	stats   *counters
 	// last is the last error that the breaker counted; nil: none.
 	last atomic.Pointer[error]
+	// sentinels reports that the node is whichever sentinels name, and dialed is its address, nil: unknown.
+	sentinels bool
+	dialed    atomic.Pointer[string]
 }
 
 // skippedError is why a node was left alone. Last, in its text, is why it was the last time that
@@ -64,7 +67,7 @@ func (h *nodeHook) report(done func(error), err error) {
 }
 
 func (s *Store) newNodeHook(name string) *nodeHook {
-	h := &nodeHook{stats: s.stats}
+	h := &nodeHook{stats: s.stats, sentinels: s.options.MasterName != ""}
 	h.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,
@@ -78,6 +81,9 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 				var because error
 				if last := h.last.Load(); to != gobreaker.StateClosed && last != nil {
 					because = *last
+				}
+				if address := h.dialed.Load(); address != nil {
+					name = *address
 				}
 				s.options.OnBreaker(name, because)
 			}
@@ -99,8 +105,25 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 func (h *nodeHook) DialHook(next goredis.DialHook) goredis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		h.stats.dials.Add(1)
-		return next(ctx, network, addr)
+		conn, err := next(ctx, network, addr)
+		if h.sentinels {
+			h.dialed.Store(dialedAt(conn, err))
+		}
+		return conn, err
 	}
+}
+
+// dialedAt is the address of a connection or of its failure; nil if not even that is known, as where no sentinel answers.
+func dialedAt(conn net.Conn, err error) *string {
+	at := ""
+	if failed, of := err.(*net.OpError); of && failed.Addr != nil { //nolint:errorlint // one wrapped is a sentinel's
+		at = failed.Addr.String()
+	} else if err == nil {
+		at = conn.RemoteAddr().String()
+	} else {
+		return nil
+	}
+	return &at
 }
 
 // ProcessHook implements goredis.Hook.

@@ -77,7 +77,8 @@ type Options struct {
 	BreakerFailures int
 	BreakerPause    time.Duration
 	// OnBreaker is called when the circuit breaker of a node opens, with the last error, and
-	// with nil when it closes again. It must not block. Nil: not called.
+	// with nil when it closes again. Of a master that sentinels name, node is the last address of it, or its
+	// name if none is known. It must not block. Nil: not called.
 	OnBreaker func(node string, because error)
 }
 

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,7 +62,7 @@ func New(o Options) (*Store, error) {
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
 		cluster.OnNewNode(func(node *goredis.Client) { node.AddHook(s.newNodeHook(node.Options().Addr)) })
 	} else {
-		s.client.AddHook(s.newNodeHook(o.Addresses[0]))
+		s.client.AddHook(s.newNodeHook(cmp.Or(o.MasterName, o.Addresses[0])))
 	}
 	s.sweeper.start(s)
 	return s, nil

@@ -211,6 +211,40 @@ func TestACallerThatGivesUpIsAlone(t *testing.T) {
 	}
 }
 
+// A master that sentinels name is told by its own address, whether it ends or hangs.
+func TestTheBreakerNamesTheMasterOfSentinels(t *testing.T) {
+	t.Parallel()
+	for name, fail := range map[string]func(*redistest.Server){"killed": (*redistest.Server).Kill, "hangs": (*redistest.Server).Pause} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sentinel := redistest.StartSentinel(t, 0, 1, redistest.Config{Calm: true})
+			told := make(chan string, 1)
+			s := open(t, sentinel.URL(), redistest.Prefix(t), func(o *redis.Options) {
+				o.Timeout, o.BreakerFailures, o.MaxAttempts = time.Second, 1, 1
+				o.OnBreaker = func(node string, because error) {
+					select {
+					case told <- node:
+					default:
+					}
+				}
+			})
+			for s.Ping(t.Context()) != nil { // the machine may be busy
+				time.Sleep(10 * time.Millisecond)
+			}
+			for len(told) > 0 {
+				<-told
+			}
+			fail(sentinel.Master())
+			if s.Ping(t.Context()) == nil {
+				t.Fatal("it answers")
+			}
+			if node, want := <-told, sentinel.Servers()[0].Addr(); node != want {
+				t.Errorf("told of %s, want %s", node, want)
+			}
+		})
+	}
+}
+
 // With WaitReplicas a write counts once so many replicas have it, in a Cluster so many of each master that
 // is written to.
 func TestWritesWaitForReplicas(t *testing.T) {
