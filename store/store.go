@@ -124,6 +124,9 @@ type Swap struct {
 	Key   Key
 	Old   Version
 	Value []byte
+	// WhenFull has an engine that is full make the swap nevertheless, as it does deletions, unless it creates
+	// the key.
+	WhenFull bool
 }
 
 // SwapResult is the outcome of a Swap.

@@ -242,7 +242,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 	if err != nil {
 		return false, err
 	}
-	changed := false
+	changed, ends := false, false
 	for _, c := range some {
 		if c.err = c.ctx.Err(); c.err != nil {
 			continue
@@ -251,7 +251,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 		if next, c.err = c.next(all); c.err == nil && next != nil {
 			all, changed = next, true
 			if c.deleted != nil {
-				deleted = append(deleted, c.deleted(now))
+				deleted, ends = append(deleted, c.deleted(now)), true
 			}
 		}
 	}
@@ -264,7 +264,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 	if err != nil {
 		return false, err
 	}
-	result, err := o.records.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value})
+	result, err := o.records.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value, WhenFull: ends})
 	if err != nil || !result.Swapped {
 		return false, err
 	}

@@ -106,6 +106,42 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 	}
 }
 
+// A Redis that is full takes no creation, and deletions all the same, also of an override that had less than the
+// record says of its end.
+func TestDeletionsPassOnAFullRedis(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	o, admin := instance(t, engineOf(t, server)), server.Client(t)
+	for _, id := range []string{"a", "b", "c"} {
+		create(t, o, shop, id, held(time.Hour))
+	}
+	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(when string) {
+		t.Helper()
+		if _, _, err := o.Create(t.Context(), shop, "d", held(time.Hour), "", time.Now()); !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("a creation %s: %v, want ErrUnavailable", when, err)
+		}
+	}
+	refused("on a full Redis")
+	for _, id := range []string{"a", "b"} {
+		if _, err := o.Delete(t.Context(), shop, id, strings.Repeat("x", 128)); err != nil {
+			t.Fatalf("a deletion on a full Redis: %v", err)
+		}
+	}
+	refused("after deletions")
+	all, err := o.Of(t.Context(), []string{"demo"})
+	if err != nil || len(all[0]) != 1 || all[0][0].GetName() != shop.Override("c") {
+		t.Errorf("there are %v, want c; %v", all, err)
+	}
+	if left, err := admin.Keys(t.Context(), "*demo*").Result(); err != nil || len(left) == 0 {
+		t.Fatal(left, err)
+	} else if ttl := admin.PTTL(t.Context(), left[0]).Val(); ttl < 0 {
+		t.Errorf("%s lives for %s: the record would stay for ever", left[0], ttl)
+	}
+}
+
 // Many at once on two instances of a real Redis: each change is made once, and none is refused.
 func TestManyChangeOneCluster(t *testing.T) {
 	t.Parallel()

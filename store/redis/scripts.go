@@ -46,13 +46,22 @@ func (s *script) appendHead(args []any, whole bool, keys int) []any {
 var (
 	// swapScript replaces a record whose version is ARGV[1] by ARGV[2], which lives for
 	// ARGV[3] milliseconds (0: for ever). It returns 1 if it did, now or in an earlier
-	// attempt, else the conflicting record, nil for none.
+	// attempt, else the conflicting record, nil for none. With ARGV[4] it does so on a full server
+	// too, which takes what a script writes after its DEL.
 	swapScript = newScript(`local v = redis.call('GETRANGE', KEYS[1], 0, 8)
 if v ~= ARGV[1] then
   if v == string.sub(ARGV[2], 1, 9) then return 1 end
   return redis.call('GET', KEYS[1])
 end
-if ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
+local set = {'SET', KEYS[1], ARGV[2]}
+if ARGV[3] ~= '0' then set[4], set[5] = 'PX', ARGV[3] end
+if ARGV[4] then
+  local reply = redis.pcall(unpack(set))
+  if not reply.err then return 1 end
+  if not string.find(reply.err, 'OOM ', 1, true) then return reply end
+  redis.call('DEL', KEYS[1])
+end
+redis.call(unpack(set))
 return 1`)
 
 	// createScript is swapScript for a key that does not exist. ARGV[4] is in the index

@@ -14,6 +14,7 @@ type pendingSwap struct {
 	// old is the version to replace, record the name of the record, and raw its new
 	// content. Arguments point to these fields, which saves allocations.
 	old, record, raw string
+	whenFull         bool
 	args             [maxSwapArgs]any
 	// result is valid if err is nil.
 	result store.SwapResult
@@ -44,7 +45,7 @@ func (p *pendingSwap) begin(l *layout, swap *store.Swap, to *texts) {
 	to.Write(version[:])
 	to.Write(swap.Value)
 	p.raw = to.since(from)
-	p.key, p.old = swap.Key, string(swap.Old)
+	p.key, p.old, p.whenFull = swap.Key, string(swap.Old), swap.WhenFull
 	p.result = store.SwapResult{Record: store.Record{Version: store.Version(p.raw[:versionLength])}}
 	from = to.Len()
 	l.writeRecord(to, swap.Key)
@@ -139,7 +140,10 @@ func (s *Store) lost(p *pendingSwap, reply any, doubtful bool) (err error) {
 func (s *Store) swapArgs(p *pendingSwap, whole bool) []any {
 	args := p.args[:0]
 	if p.old != "" {
-		return append(swapScript.appendHead(args, whole, 1), &p.record, &p.old, &p.raw, s.ttl)
+		if args = append(swapScript.appendHead(args, whole, 1), &p.record, &p.old, &p.raw, s.ttl); p.whenFull {
+			args = append(args, "1")
+		}
+		return args
 	}
 	at := s.layout.place(p.key)
 	return append(createScript.appendHead(args, whole, 2), &p.record, at.index(), "", &p.raw, s.ttl, at.member())
