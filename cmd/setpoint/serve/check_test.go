@@ -85,6 +85,23 @@ func TestCheckWarnsOfGrantsToEverybody(t *testing.T) {
 	}
 }
 
+// Without a policy file every caller may do everything, which is told unless there are no callers to tell apart.
+func TestCheckWarnsOfCallersWithoutAPolicy(t *testing.T) {
+	t.Parallel()
+	const want = "no policy file: every caller with credentials may do everything"
+	tokens := "--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []")
+	for _, args := range [][]string{{tokens}, {tokens, "--policy-file="}} {
+		if got := run(t, "", append([]string{"serve", "--check"}, args...)...); got.Code != 0 || !strings.HasPrefix(got.Stderr, want) || strings.Count(got.Stderr, "\n") != 1 {
+			t.Errorf("%v: exit code %d, %q, want %q", args, got.Code, got.Stderr, want)
+		}
+	}
+	for _, args := range [][]string{nil, {tokens, "--policy-file=" + clitest.File(t, "policy.yaml", "grants: []")}} {
+		if got := run(t, "", append([]string{"serve", "--check"}, args...)...); got.Code != 0 || got.Stderr != "" {
+			t.Errorf("%v: exit code %d, %q", args, got.Code, got.Stderr)
+		}
+	}
+}
+
 // Settings of Redis without one are told, but for the defaults, which a whole config file has.
 func TestCheckTellsOfSettingsWithoutEffect(t *testing.T) {
 	t.Parallel()

@@ -180,6 +180,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	e.counts.auth, e.counts.tokens, e.counts.issuers = authenticator.Stats, options.TokensFile != "", options.OIDCFile != ""
 	e.access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
 	if s.PolicyFile == "" {
+		e.notes = []string{"no policy file: every caller with credentials may do everything, also delete, override, operate and simulate: give --policy-file"}
 		return nil
 	}
 	p, err := policy.OpenWithin(s.PolicyFile, kept, watched)
