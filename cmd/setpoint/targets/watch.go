@@ -2,10 +2,12 @@ package targets
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -29,6 +31,8 @@ type watchCommand struct {
 	*targetsCommand
 	since            string
 	changes, pending bool
+	// mu guards waiting and the output of a table.
+	mu sync.Mutex
 	// waiting are changes whose outcome is not known yet, by their ids.
 	waiting map[string]waitingChange
 }
@@ -36,12 +40,14 @@ type watchCommand struct {
 // waitingChange is a change that the table leaves out until its outcome is known, or for some time.
 type waitingChange struct {
 	response *setpointv1.WatchDecisionsResponse
-	since    time.Time
+	due      time.Time
 }
 
 const (
-	// staysPending is after how long a change without an outcome is shown; heartbeats come each 15 s.
+	// staysPending is how long after its decision a change without an outcome is shown. The outcome of an old one follows
+	// it within leastPending, if it has one.
 	staysPending = 10 * time.Second
+	leastPending = time.Second
 	// mostWaiting limits the changes that wait; further ones are shown at once.
 	mostWaiting = 4096
 )
@@ -92,6 +98,13 @@ func (c *watchCommand) follow(cmd *cobra.Command, client *setpoint.Client, req *
 		}
 	}
 	begun, away := false, false
+	if c.output.Form == cli.AsTable {
+		ctx, cancel := context.WithCancel(cmd.Context())
+		var showing sync.WaitGroup
+		showing.Go(func() { c.showDue(ctx, out) })
+		defer showing.Wait()
+		defer cancel()
+	}
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
 		switch {
 		case status.Code(err) == codes.Unauthenticated: // the token may have been replaced
@@ -173,20 +186,50 @@ func (c *watchCommand) show(w io.Writer, r *setpointv1.WatchDecisionsResponse, n
 	return cli.WriteMessage(w, c.output.Form, r)
 }
 
-// showRow writes the rows of a response: its decision, unless that waits for its outcome, and those that
-// have waited long enough.
+// showRow writes the row of a response with a decision, unless that waits for its outcome.
 func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	d := r.GetDecision()
-	waits := d.GetOutcome() == "PENDING" && !c.pending && len(c.waiting) < mostWaiting
-	if delete(c.waiting, d.GetRecommendationId()); waits {
-		if c.waiting == nil {
-			c.waiting = make(map[string]waitingChange)
-		}
-		c.waiting[d.GetRecommendationId()] = waitingChange{r, now}
+	if d == nil {
+		return nil // a sign of life
 	}
+	delete(c.waiting, d.GetRecommendationId())
+	if d.GetOutcome() != "PENDING" || c.pending || len(c.waiting) >= mostWaiting {
+		return writeDecision(w, r)
+	}
+	if c.waiting == nil {
+		c.waiting = make(map[string]waitingChange)
+	}
+	// Whatever the two clocks say.
+	wait := min(max(d.GetTime().AsTime().Add(staysPending).Sub(now), leastPending), staysPending)
+	c.waiting[d.GetRecommendationId()] = waitingChange{r, now.Add(wait)}
+	return nil
+}
+
+// showDue writes the rows of changes that have waited long enough, until the context is over or writing fails, as every
+// later row then does.
+func (c *watchCommand) showDue(ctx context.Context, w io.Writer) {
+	look := time.NewTicker(leastPending / 4)
+	defer look.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-look.C:
+			if c.writeDue(w, now) != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *watchCommand) writeDue(w io.Writer, now time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var due []*setpointv1.WatchDecisionsResponse
 	for id, change := range c.waiting {
-		if now.Sub(change.since) >= staysPending {
+		if !now.Before(change.due) {
 			due = append(due, change.response)
 			delete(c.waiting, id)
 		}
@@ -194,16 +237,18 @@ func (c *watchCommand) showRow(w io.Writer, r *setpointv1.WatchDecisionsResponse
 	slices.SortFunc(due, func(a, b *setpointv1.WatchDecisionsResponse) int {
 		return a.GetDecision().GetTime().AsTime().Compare(b.GetDecision().GetTime().AsTime())
 	})
-	if d != nil && !waits {
-		due = append(due, r)
-	}
 	for _, r := range due {
-		d := r.GetDecision()
-		if err := writeRow(w, instant(d.GetTime()), replicas(d), outcome(r.GetTarget(), d), r.GetTarget(), printable.Text(why(r.GetTarget(), d))); err != nil {
+		if err := writeDecision(w, r); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// writeDecision writes the row of a decision.
+func writeDecision(w io.Writer, r *setpointv1.WatchDecisionsResponse) error {
+	d := r.GetDecision()
+	return writeRow(w, instant(d.GetTime()), replicas(d), outcome(r.GetTarget(), d), r.GetTarget(), printable.Text(why(r.GetTarget(), d)))
 }
 
 // outcome is the outcome of a decision on the target. A shadow applies nothing: its next call shows whether the workload came to

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -63,6 +64,11 @@ func TestDecisionsAreWatched(t *testing.T) {
 	if !strings.HasPrefix(table[0], "TIME ") || !strings.Contains(table[1], " 3 -> 5 ") || !strings.Contains(table[1], " "+demoTarget+" ") ||
 		strings.Index(table[0], "TARGET") != strings.Index(table[1], demoTarget) {
 		t.Errorf("the table is\n%s", strings.Join(table, "\n"))
+	}
+	// Also without --pending, long before the next heartbeat.
+	began := time.Now()
+	if table := watched(t, 2, "--server", address, "--since=1h"); !strings.Contains(table[1], "PENDING") || time.Since(began) > 14*time.Second {
+		t.Errorf("after %s the table is\n%s", time.Since(began), strings.Join(table, "\n"))
 	}
 	for _, parent := range []string{"clusters/demo", "clusters/demo/namespaces/-", "demo/-", demoTarget, shortOf(demoTarget)} {
 		var response struct {
@@ -206,6 +212,9 @@ func TestAWatchedChangeIsOneLine(t *testing.T) {
 		if err := c.show(&out, r, at.Add(after)); err != nil {
 			t.Fatal(err)
 		}
+		if err := c.writeDue(&out, at.Add(after)); err != nil {
+			t.Fatal(err)
+		}
 	}
 	show(0, "a", "PENDING")
 	show(time.Second, "a", "FAILED")
@@ -229,6 +238,35 @@ func TestAWatchedChangeIsOneLine(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("the lines are\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// A change without an outcome is shown ten seconds after its decision, an old one at once, although the server says nothing more; and
+// whatever the server's clock says, it has a second for its outcome and is shown after ten.
+func TestPendingChangesAreShownInTime(t *testing.T) {
+	t.Parallel()
+	for ago, after := range map[time.Duration]time.Duration{0: 10 * time.Second, 4 * time.Second: 6 * time.Second, time.Hour: time.Second, -time.Hour: 10 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			c := &watchCommand{targetsCommand: &targetsCommand{output: cli.NewOutputFlag(cli.AsTable)}}
+			var out strings.Builder
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			go c.showDue(ctx, &out)
+			r := &setpointv1.WatchDecisionsResponse{Target: "t", Decision: &setpointv1.Decision{RecommendationId: "a", Time: timestamppb.New(time.Now().Add(-ago)), Outcome: "PENDING"}}
+			if err := c.show(&out, r, time.Now()); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(after - time.Millisecond)
+			synctest.Wait()
+			if out.Len() > 0 {
+				t.Errorf("decided %s ago: shown before %s", ago, after)
+			}
+			time.Sleep(300 * time.Millisecond)
+			synctest.Wait()
+			if !strings.Contains(out.String(), "PENDING") {
+				t.Errorf("decided %s ago: not shown after %s", ago, after)
+			}
+		})
 	}
 }
 
