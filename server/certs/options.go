@@ -45,7 +45,7 @@ type Options struct {
 	// client; a server needs it to verify certificates.
 	CAFile string
 	// CRLFile has revocation lists of these CAs, one for every CA whose certificates may
-	// be revoked. Empty: nothing is revoked.
+	// be revoked. Empty: nothing is revoked. Lists of other CAs are worth a warning.
 	CRLFile string
 	// ClientAuth is whether a server verifies clients' certificates; empty: None.
 	ClientAuth ClientAuth
@@ -57,10 +57,12 @@ type Options struct {
 	// ExpiryWarning is how long before the own certificate expires OnExpiring is called,
 	// once a day. Zero: DefaultExpiryWarning.
 	ExpiryWarning time.Duration
-	// OnChange is called with nil when new files were loaded, and with an error when they
-	// become invalid. OnExpiring is called when the own certificate expires soon, or has
-	// expired. They must not call the Source. Nil: not called.
-	OnChange   func(error)
+	// OnChange is called without an error when new contents of the certificate with its key, of
+	// the CAs or of the lists were loaded, and with one when they can't be used. OnWarning is called
+	// with each new warning of Status after New. OnExpiring is called when the own certificate
+	// expires soon, or has expired. They must not call the Source. Nil: not called.
+	OnChange   func(files.Event)
+	OnWarning  func(string)
 	OnExpiring func(notAfter time.Time)
 	// Clock tells the time; nil means time.Now.
 	Clock func() time.Time
@@ -80,7 +82,10 @@ func (o Options) withDefaults() Options {
 		o.ExpiryWarning = DefaultExpiryWarning
 	}
 	if o.OnChange == nil {
-		o.OnChange = func(error) {}
+		o.OnChange = func(files.Event) {}
+	}
+	if o.OnWarning == nil {
+		o.OnWarning = func(string) {}
 	}
 	if o.OnExpiring == nil {
 		o.OnExpiring = func(time.Time) {}

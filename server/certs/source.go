@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -23,8 +24,10 @@ type Source struct {
 	generations atomic.Uint64
 
 	looking  sync.Mutex // locked while the files are checked
+	inputs   inputs     // guarded by looking
 	mu       sync.Mutex
 	err      error     // guarded by mu; error of the files
+	warnings []string  // guarded by mu; see Status
 	loaded   time.Time // guarded by mu; when the used files were loaded
 	reloads  uint64    // guarded by mu
 	failures uint64    // guarded by mu
@@ -45,20 +48,23 @@ type generation struct {
 const maxVerified = 4096
 
 // New loads the files, which must all be valid. It waits until they have settled, for a
-// second at most.
+// second at most. Its error joins a FileError for each that is not.
 func New(options Options) (*Source, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("certificates: %w", err)
 	}
-	s := &Source{options: options.withDefaults()}
-	m, err := s.load(context.Background(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("certificates: %w", err)
+	s := &Source{options: options.withDefaults(), inputs: options.inputs()}
+	s.read(context.Background())
+	m := s.inputs.combine(nil)
+	errs := s.inputs.errs(m)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.use(m)
-	s.report(m.revoked.outdated(s.options.Clock()))
+	s.inputs.pair.changed, s.inputs.cas.changed, s.inputs.lists.changed = false, false, false
+	s.warnings = s.allWarnings()
 	s.warn()
 	return s, nil
 }
@@ -77,59 +83,77 @@ func (s *Source) Run(ctx context.Context) {
 	}
 }
 
-// Check checks the files now, waits until they have settled, and uses them. If it returns
-// an error, the previous ones remain in use.
+// Check checks the files now, waits until they have settled, and uses them. The error is of
+// files whose previous contents remain in use.
 func (s *Source) Check() error { return s.check(context.Background()) }
 
 func (s *Source) check(ctx context.Context) error {
 	s.looking.Lock()
 	defer s.looking.Unlock()
-	used := s.used.Load().material
-	m, err := s.load(ctx, used)
+	s.read(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err == nil {
-		err = m.revoked.outdated(s.options.Clock())
-		if m != used {
-			s.use(m)
-			s.reloads++
-			s.err, s.warned = nil, time.Time{}
-			s.options.OnChange(nil)
-		}
-	} else if s.err == nil || s.err.Error() != err.Error() {
-		s.failures++
+	in, used := &s.inputs, s.used.Load().material
+	if in.pair.changed || in.cas.changed || in.lists.changed || used.unread && in.lists.err == nil {
+		s.use(in.combine(used))
+		s.warned = time.Time{}
 	}
-	s.report(err)
+	s.report()
 	s.warn()
-	return err
+	return s.err
 }
 
-// load returns the content of the files; the one in use if they are the same.
-func (s *Source) load(ctx context.Context, used *material) (*material, error) {
-	var known files.Sum
-	if used != nil {
-		known = used.sum
-	}
-	c := s.options.files().Settled(ctx, s.options.Settle, known)
-	if c.Err != nil {
-		return nil, c.Err
-	}
-	if c.Sum() == known {
-		return used, nil
-	}
-	return s.options.parse(c, s.options.Clock())
+// read reads the files. They settle at the same time.
+func (s *Source) read(ctx context.Context) {
+	var reading sync.WaitGroup
+	reading.Go(func() { s.inputs.pair.read(ctx, s.options.Settle, s.options.Clock) })
+	reading.Go(func() { s.inputs.cas.read(ctx, s.options.Settle, s.options.Clock) })
+	reading.Go(func() { s.inputs.lists.read(ctx, s.options.Settle, s.options.Clock) })
+	reading.Wait()
 }
 
-// report logs an error once, and its end.
-func (s *Source) report(err error) {
-	was := s.err
-	s.err = err
-	if (err == nil) != (was == nil) || err != nil && err.Error() != was.Error() {
-		s.options.OnChange(err)
+// report calls OnChange for each part that has changed, and once for an error and its end; and
+// OnWarning for what is new.
+func (s *Source) report() {
+	in := &s.inputs
+	errs, loaded := in.errs(s.used.Load().material), uint64(0)
+	for i, part := range []struct {
+		*report
+		changed *bool
+	}{{&in.pair.report, &in.pair.changed}, {&in.cas.report, &in.cas.changed}, {&in.lists.report, &in.lists.changed}} {
+		err, told := errs[i], ""
+		if err != nil {
+			told = err.Error()
+		}
+		switch {
+		case err != nil && told != part.told:
+			s.failures++
+			s.options.OnChange(files.Event{Paths: part.paths, Err: err})
+		case err == nil && *part.changed:
+			loaded = 1
+			fallthrough
+		case err == nil && part.told != "":
+			s.options.OnChange(files.Event{Paths: part.paths})
+		}
+		part.told, *part.changed = told, false
 	}
+	s.reloads += loaded
+	s.err = errors.Join(errs[:]...)
+	was := s.warnings
+	s.warnings = s.allWarnings()
+	for _, warning := range s.warnings {
+		if !slices.Contains(was, warning) {
+			s.options.OnWarning(warning)
+		}
+	}
+}
+
+func (s *Source) allWarnings() []string {
+	used := s.used.Load()
+	return slices.Concat(used.warnings, used.revoked.outdated(s.options.Clock()))
 }
 
 // warn warns of a certificate that expires soon.

@@ -35,7 +35,7 @@ func TestReplacedCertificateMeetsNewConnections(t *testing.T) {
 	f.writePair(ca.Issue("first"))
 	var changes []error
 	o := f.options(certs.None)
-	o.OnChange = func(err error) { changes = append(changes, err) }
+	o.OnChange = func(e watched.Event) { changes = append(changes, e.Err) }
 	s := newSource(t, o)
 	address := echo(t, s, nil)
 	old := mustDial(t, address, client(ca))
@@ -82,20 +82,18 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 		{"not valid yet", func(f *files) {
 			f.writePair(ca.Issue("second", func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Hour) }))
 		}, "is not valid before"},
-		{"no CAs", func(f *files) { f.writePair(second); f.write(f.ca, []byte("nothing\n")) }, `no PEM block "CERTIFICATE"`},
+		{"no CAs", func(f *files) { f.write(f.ca, []byte("nothing\n")) }, `no PEM block "CERTIFICATE"`},
 		{"half a bundle", func(f *files) {
-			f.writePair(second)
 			f.write(f.ca, ca.CertPEM(), other.CertPEM()[:len(other.CertPEM())-40])
 		}, "1 of 2 PEM blocks can't be read"},
 		{"a bundle with half a certificate in it", func(f *files) {
-			f.writePair(second)
 			f.write(f.ca, other.CertPEM()[:len(other.CertPEM())-40], []byte("\n"), ca.CertPEM())
 		}, "1 of 2 PEM blocks can't be read"},
 		{"half a chain", func(f *files) {
 			f.write(f.cert, second.CertPEM(), ca.CertPEM()[:len(ca.CertPEM())-40])
 			f.write(f.key, second.KeyPEM())
 		}, "1 of 2 PEM blocks can't be read"},
-		{"a key among the CAs", func(f *files) { f.writePair(second); f.write(f.ca, ca.CertPEM(), second.KeyPEM()) }, `block 2 is "PRIVATE KEY"`},
+		{"a key among the CAs", func(f *files) { f.write(f.ca, ca.CertPEM(), second.KeyPEM()) }, `block 2 is "PRIVATE KEY"`},
 		{"no certificate among the CAs", func(f *files) { f.write(f.ca, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: []byte("x")})) }, "block 1"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -104,7 +102,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 			f.write(f.ca, ca.CertPEM())
 			var changes []error
 			o := f.options(certs.Optional)
-			o.OnChange = func(err error) { changes = append(changes, err) }
+			o.OnChange = func(e watched.Event) { changes = append(changes, e.Err) }
 			s := newSource(t, o)
 			address := echo(t, s, nil)
 			test.spoil(f)
@@ -131,7 +129,7 @@ func TestBrokenFilesChangeNothing(t *testing.T) {
 			if got := served(mustDial(t, address, client(ca, ca.Issue("client")))); got != "second" {
 				t.Errorf("%s is served once all is well", got)
 			}
-			if len(changes) != 2 || changes[1] != nil || s.Status().Err != nil {
+			if len(changes) < 2 || slices.ContainsFunc(changes[1:], func(err error) bool { return err != nil }) || s.Status().Err != nil {
 				t.Errorf("told %v", changes)
 			}
 		})
@@ -145,7 +143,7 @@ func TestBrokenAndPutBack(t *testing.T) {
 	f.writePair(first)
 	var changes []error
 	o := f.options(certs.None)
-	o.OnChange = func(err error) { changes = append(changes, err) }
+	o.OnChange = func(e watched.Event) { changes = append(changes, e.Err) }
 	s := newSource(t, o)
 	f.write(f.key)
 	_ = s.Check()
@@ -299,7 +297,9 @@ func TestRevokedCertificates(t *testing.T) {
 	o := f.options(certs.Require)
 	o.CRLFile = f.crl
 	var changes []error
-	o.OnChange = func(err error) { changes = append(changes, err) }
+	o.OnChange = func(e watched.Event) { changes = append(changes, e.Err) }
+	var warnings []string
+	o.OnWarning = func(w string) { warnings = append(warnings, w) }
 	s := newSource(t, o)
 	address := echo(t, s, nil)
 	mustDial(t, address, client(ca, bad))
@@ -358,18 +358,15 @@ func TestRevokedCertificates(t *testing.T) {
 	})
 	t.Run("an outdated list is used, and reported", func(t *testing.T) {
 		f.write(f.crl, ca.Revoke(time.Now().Add(-time.Hour), bad))
-		changes = nil
-		for range 2 {
-			if err := s.Check(); err == nil || !strings.Contains(err.Error(), "out of date") {
-				t.Errorf("error %v", err)
-			}
-		}
+		changes, warnings = nil, nil
+		check(t, s)
+		check(t, s)
 		if _, err := dial(t, address, client(ca, bad)); err == nil {
 			t.Error("a revoked certificate is accepted")
 		}
 		mustDial(t, address, client(ca, good))
-		if len(changes) != 2 || changes[0] != nil || changes[1] == nil {
-			t.Errorf("told %v", changes)
+		if len(changes) != 1 || changes[0] != nil || len(warnings) != 1 || !strings.Contains(warnings[0], "out of date") {
+			t.Errorf("told %v, warned of %q", changes, warnings)
 		}
 	})
 	t.Run("clients look at the server's", func(t *testing.T) {
@@ -390,23 +387,28 @@ func extended(ca *testpki.Authority, id int, value string, pairs ...*testpki.Pai
 	}, pairs...)
 }
 
-// Lists that are out of date are reported once, however many they are.
+// Lists that become outdated are warned of once, however many they are, and no reload has failed.
 func TestOutdatedListsAreToldOnce(t *testing.T) {
 	f := newFiles(t)
 	var cas, lists [][]byte
 	for i := range 8 {
 		ca := testpki.New(fmt.Sprint("ca ", i))
-		cas, lists = append(cas, ca.CertPEM()), append(lists, ca.Revoke(time.Now().Add(-time.Hour)))
+		cas, lists = append(cas, ca.CertPEM()), append(lists, ca.Revoke(time.Now().Add(time.Hour)))
 	}
 	f.write(f.ca, cas...)
 	f.write(f.crl, lists...)
-	var changes []error
-	s := newSource(t, certs.Options{CAFile: f.ca, CRLFile: f.crl, Settle: time.Nanosecond, OnChange: func(err error) { changes = append(changes, err) }})
+	now := time.Now()
+	var changes []watched.Event
+	var warnings []string
+	o := certs.Options{CAFile: f.ca, CRLFile: f.crl, Settle: time.Nanosecond, Clock: func() time.Time { return now }}
+	o.OnChange, o.OnWarning = func(e watched.Event) { changes = append(changes, e) }, func(w string) { warnings = append(warnings, w) }
+	s := newSource(t, o)
 	for range 10 {
-		_ = s.Check()
+		now = now.Add(15 * time.Minute)
+		check(t, s)
 	}
-	if len(changes) != 1 || changes[0] == nil {
-		t.Errorf("told %d times", len(changes))
+	if got := s.Status(); len(changes) != 0 || len(warnings) != 8 || got.Err != nil || !slices.Equal(got.Warnings, warnings) {
+		t.Errorf("told %v, warned of %q, %+v", changes, warnings, got)
 	}
 }
 

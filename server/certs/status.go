@@ -13,10 +13,12 @@ type Status struct {
 	// CRLNextUpdate is when the first of the revocation lists becomes outdated. Zero without
 	// lists, or if no list has such a time.
 	CRLNextUpdate time.Time
-	// Loaded is when the files in use were loaded.
+	// Loaded is when files in use were loaded last.
 	Loaded time.Time
 	// Err is the error of the files; nil if there is none.
 	Err error
+	// Warnings are of lists that are outdated, or of CAs that are not trusted.
+	Warnings []string
 	// Reloads and Failures count the changes of the files that were applied and
 	// refused, without New's load.
 	Reloads, Failures uint64
@@ -29,6 +31,6 @@ func (s *Source) Status() Status {
 	used := s.used.Load()
 	return Status{
 		NotAfter: used.notAfter, CAsNotAfter: used.casNotAfter, CRLNextUpdate: used.revoked.nextUpdate(),
-		Loaded: s.loaded, Err: s.err, Reloads: s.reloads, Failures: s.failures,
+		Loaded: s.loaded, Err: s.err, Warnings: s.warnings, Reloads: s.reloads, Failures: s.failures,
 	}
 }

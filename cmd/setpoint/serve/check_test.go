@@ -8,6 +8,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 // An operator's mistakes are reported with their place and a remedy, before serving, with exit
@@ -16,7 +17,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 	t.Parallel()
 	config := func(text string) string { return "--config=" + clitest.File(t, "setpoint.yaml", text) }
 	notPEM := clitest.File(t, "not.pem", "nothing")
-	good, _ := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	good, key := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
 	_, otherKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
 	expired, expiredKey := clitest.Certificate(t, t.TempDir(), time.Now().Add(-time.Minute))
 	for _, tt := range []struct {
@@ -41,7 +42,10 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`},
 		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
 		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file"},
-		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: certificates: " + notPEM},
+		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: " + notPEM},
+		{"clients' CAs that are none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + notPEM}, "--tls-client-ca-file: " + notPEM},
+		{"a revocation list that is none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + good, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: " + notPEM},
+		{"revocation lists without CAs", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: revocation lists need the CAs"},
 		{"a key of another certificate", []string{"--tls-cert-file=" + good, "--tls-key-file=" + otherKey}, "private key does not match"},
 		{"a certificate that has expired", []string{"--tls-cert-file=" + expired, "--tls-key-file=" + expiredKey}, "expired"},
 		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
@@ -56,6 +60,21 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		}
 		if strings.Contains(got.Stderr, "s3cret") {
 			t.Errorf("%s: it tells the password: %s", tt.name, got.Stderr)
+		}
+	}
+}
+
+// Revocation lists that are outdated, or of a CA that was removed, are in force as far as they can be, and worth a word.
+func TestCheckWarnsOfRevocationLists(t *testing.T) {
+	t.Parallel()
+	cert, key := clitest.Certificate(t, t.TempDir(), time.Now().Add(time.Hour))
+	ca, gone := testpki.New("clients"), testpki.New("gone")
+	got := run(t, "", "serve", "--check", "--tls-cert-file="+cert, "--tls-key-file="+key,
+		"--tls-client-ca-file="+clitest.File(t, "ca.crt", string(ca.CertPEM())),
+		"--tls-client-crl-file="+clitest.File(t, "ca.crl", string(ca.Revoke(time.Now().Add(-time.Hour)))+string(gone.Revoke(time.Now().Add(time.Hour)))))
+	for _, want := range []string{"the revocation list of CN=clients is out of date since ", "the revocation list of CN=gone is not verified"} {
+		if got.Code != 0 || !strings.Contains(got.Stderr, want) {
+			t.Errorf("exit code %d, want 0 and %q:\n%s", got.Code, want, got.Stderr)
 		}
 	}
 }

@@ -63,6 +63,10 @@ func (s *edgeSettings) certOptions() certs.Options {
 
 func (s *edgeSettings) validate(refuse config.Refuse, kedaTokens bool) {
 	o := s.certOptions()
+	if o.CRLFile != "" && o.CAFile == "" {
+		refuse("tls-client-crl-file", "revocation lists need the CAs that signed them: give --tls-client-ca-file")
+		o.CRLFile = ""
+	}
 	if err := o.Validate(); err != nil {
 		refuse("tls-cert-file", "%v", err)
 	}
@@ -128,23 +132,19 @@ func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) er
 	if o.CertFile == "" {
 		return nil
 	}
-	o.OnChange = func(err error) {
-		if err != nil {
-			log.Error("certificate reload failed, keeping the previous certificates", zap.Error(err))
-			return
-		}
-		log.Info("certificates loaded")
-	}
+	o.OnChange = logReload(log)
+	o.OnWarning = func(warning string) { log.Warn(warning) }
 	o.OnExpiring = func(notAfter time.Time) {
 		log.Warn("the certificate expires soon", zap.Time("notAfter", notAfter))
 	}
 	var err error
 	if e.source, err = certs.New(o); err != nil {
-		return fmt.Errorf("--tls-cert-file: %w", err)
+		return s.withFlags(err)
 	}
 	if e.tls, err = e.source.ServerConfig(); err != nil {
 		return fmt.Errorf("--tls-cert-file: %w", err)
 	}
+	e.notes = e.source.Status().Warnings
 	e.counts.certs = e.source.Status
 	e.done.Go(func() { e.source.Run(ctx) })
 	return nil
@@ -154,13 +154,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	if !s.asks() {
 		return nil
 	}
-	watched := files.Options{OnChange: func(event files.Event) {
-		if event.Err != nil {
-			log.Error("reload failed, keeping the previous contents", zap.Strings("files", event.Paths), zap.Error(event.Err))
-			return
-		}
-		log.Info("files loaded", zap.Strings("files", event.Paths))
-	}}
+	watched := files.Options{OnChange: logReload(log)}
 	options := s.Auth
 	options.Certificates, options.Files = s.certOptions().ClientAuth != certs.None, watched
 	options.OnIssuer = func(issuer string, err error) {
@@ -187,13 +181,24 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	if err != nil {
 		return s.withFlags(err)
 	}
-	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, p.Load().Warnings
+	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, append(e.notes, p.Load().Warnings...)
 	e.done.Go(func() { p.Run(ctx) })
 	return nil
 }
 
-// withFlags prefixes the error of an unreadable file with its flag; an error within a file has
-// its path and line.
+// logReload logs the reloads of files.
+func logReload(log *zap.Logger) func(files.Event) {
+	return func(event files.Event) {
+		if event.Err != nil {
+			log.Error("reload failed, keeping the previous contents", zap.Strings("files", event.Paths), zap.Error(event.Err))
+			return
+		}
+		log.Info("files loaded", zap.Strings("files", event.Paths))
+	}
+}
+
+// withFlags prefixes the error of an unreadable file, or of one of TLS, with its flag; an error within
+// another file has its path and line.
 func (s *edgeSettings) withFlags(err error) error {
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
 		var all []error
@@ -202,14 +207,17 @@ func (s *edgeSettings) withFlags(err error) error {
 		}
 		return errors.Join(all...)
 	}
-	var unread *fs.PathError
-	if !errors.As(err, &unread) {
-		return err
+	var path string
+	if unread, is := errors.AsType[*fs.PathError](err); is {
+		path = unread.Path
+	} else if wrong, is := errors.AsType[*certs.FileError](err); is {
+		path = wrong.Path
 	}
 	for _, named := range []struct{ flag, path string }{
+		{"tls-cert-file", s.TLS.CertFile}, {"tls-key-file", s.TLS.KeyFile}, {"tls-client-ca-file", s.TLS.CAFile}, {"tls-client-crl-file", s.TLS.CRLFile},
 		{"auth-tokens-file", s.Auth.TokensFile}, {"auth-oidc-file", s.Auth.OIDCFile}, {"policy-file", s.PolicyFile},
 	} {
-		if named.path == unread.Path {
+		if path != "" && named.path == path {
 			return fmt.Errorf("--%s: %w", named.flag, err)
 		}
 	}

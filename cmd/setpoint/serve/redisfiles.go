@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,13 +44,12 @@ func (s *redisSettings) openFiles(log *zap.Logger) (*redisFiles, error) {
 }
 
 func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger) (err error) {
-	changed := func(err error, paths ...string) {
-		if err != nil {
-			log.Error("reload failed, keeping the previous contents", zap.Strings("files", paths), zap.Error(err))
-			return
+	logged := logReload(log)
+	changed := func(e files.Event) {
+		if e.Err == nil {
+			f.changed.Store(new(time.Now()))
 		}
-		f.changed.Store(new(time.Now()))
-		log.Info("files loaded", zap.Strings("files", paths))
+		logged(e)
 	}
 	for _, each := range []struct {
 		flag, path string
@@ -63,7 +61,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 		if each.path == "" {
 			continue
 		}
-		options := files.Options{MaxBytes: files.MaxSecretBytes, OnChange: func(e files.Event) { changed(e.Err, e.Paths...) }}
+		options := files.Options{MaxBytes: files.MaxSecretBytes, OnChange: changed}
 		watched, err := files.Open(parsePassword, options, each.path)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", each.flag, err)
@@ -79,8 +77,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 	if o.CertFile != "" {
 		flag = "redis-tls-cert-file"
 	}
-	paths := slices.DeleteFunc([]string{o.CAFile, o.CertFile, o.KeyFile}, func(path string) bool { return path == "" })
-	o.OnChange = func(err error) { changed(err, paths...) }
+	o.OnChange = changed
 	o.OnExpiring = func(at time.Time) {
 		log.Warn("the client certificate for Redis expires soon", zap.Time("notAfter", at))
 	}

@@ -216,8 +216,8 @@ func TestRedisFilesThatCantBeUsed(t *testing.T) {
 		"no password":                 {func(s *redisSettings) { s.PasswordFile = empty }, "--redis-password-file: the file has no password"},
 		"no file of it":               {func(s *redisSettings) { s.PasswordFile = dir + "/none" }, "--redis-password-file: stat " + dir + "/none: no such file or directory"},
 		"none of the sentinels'":      {func(s *redisSettings) { s.SentinelPasswordFile = dir + "/none" }, "--redis-sentinel-password-file: stat " + dir + "/none: no such file or directory"},
-		"authorities without any":     {func(s *redisSettings) { s.TLSFiles.CAFile = empty }, "--redis-tls-ca-file: certificates: " + empty},
-		"a certificate that is empty": {func(s *redisSettings) { s.TLSFiles.CertFile, s.TLSFiles.KeyFile = empty, empty }, "--redis-tls-cert-file: certificates: " + empty},
+		"authorities without any":     {func(s *redisSettings) { s.TLSFiles.CAFile = empty }, "--redis-tls-ca-file: " + empty},
+		"a certificate that is empty": {func(s *redisSettings) { s.TLSFiles.CertFile, s.TLSFiles.KeyFile = empty, empty }, "--redis-tls-cert-file: " + empty},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
