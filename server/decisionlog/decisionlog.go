@@ -2,6 +2,7 @@ package decisionlog
 
 import (
 	"context"
+	"math"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -73,7 +74,7 @@ func New(s store.Log, feed store.Feed, log *zap.Logger, repeatsPerSecond int) *L
 	}
 	l := &Log{
 		store: s, feed: feed, log: log, wake: make(chan struct{}, 1), stopped: make(chan struct{}),
-		repeats: repeatsRoom{most: repeatsPerSecond * int(repeatsPeriod/time.Second)},
+		repeats: repeatsRoom{most: min(repeatsPerSecond, math.MaxInt/int(repeatsPeriod/time.Second)) * int(repeatsPeriod/time.Second)},
 	}
 	go l.run()
 	return l

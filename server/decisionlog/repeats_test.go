@@ -2,9 +2,13 @@ package decisionlog
 
 import (
 	"fmt"
+	"math"
 	"testing"
 	"time"
 
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -91,5 +95,15 @@ func TestRepeatsOfManyNamespaces(t *testing.T) {
 	}
 	if len(r.of) > maxRepeating+1 || taken > 2*r.most {
 		t.Errorf("%d are counted, %d taken", len(r.of), taken)
+	}
+}
+
+// A rate that nobody reaches takes everything, however it overflows.
+func TestAHugeRateTakesRepeats(t *testing.T) {
+	t.Parallel()
+	l := New(nil, nil, zap.NewNop(), math.MaxInt/8)
+	defer l.Close()
+	if before := (&recommender.History{Last: recommender.LastDecision{At: 1}}); !l.Takes(store.Key{Cluster: "c"}, before, true) {
+		t.Error("a repeat is not logged")
 	}
 }
