@@ -26,7 +26,7 @@ const (
 type ErrorReason int32
 
 const (
-	// Not used.
+	// No reason beyond the code, as of INTERNAL.
 	ErrorReason_ERROR_REASON_UNSPECIFIED ErrorReason = 0
 	// INVALID_ARGUMENT: the request broke rules, all listed in BadRequest.
 	ErrorReason_ERROR_REASON_INVALID_REQUEST ErrorReason = 1
