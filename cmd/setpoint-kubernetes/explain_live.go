@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -65,9 +66,17 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
+	stages, err := agent.StagesOf(stored)
+	if err != nil {
+		return nil, cli.BadInput(err)
+	}
+	options := optionsOf(stored)
 	if l.Save != "" {
-		if err := saveSnapshot(l.Save, snapshot); err != nil {
+		if err := saveSnapshot(l.Save, snapshot, stages); err != nil {
 			return nil, err
+		}
+		if options != nil {
+			fmt.Fprintf(cmd.ErrOrStderr(), "not saved: options, which --dump takes as flags: %s\n", protojson.MarshalOptions{}.Format(options))
 		}
 		if len(snapshot.Others) > 0 || len(snapshot.MetricErrors) > 0 || snapshot.ScaleError != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "not saved: what could not be read, and why; --dump explains what is there")
@@ -77,15 +86,13 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
-	if req.Stages, err = agent.StagesOf(stored); err != nil {
-		return nil, cli.BadInput(err)
-	}
 	if fleet, err := agent.FleetOf(stored); err != nil {
 		return nil, cli.BadInput(err)
 	} else if fleet != "" {
 		fmt.Fprintf(cmd.ErrOrStderr(), "it is a member of the fleet %s, which decides for it; this is what would be decided for it alone\n", fleet)
 	}
-	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(optionsOf(stored))
+	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(options)
+	req.Stages = stages
 	return req, nil
 }
 

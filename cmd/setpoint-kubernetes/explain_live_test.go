@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -280,6 +281,25 @@ func TestExplainSaves(t *testing.T) {
 	}
 	if ran.Stderr != "" {
 		t.Errorf("got %s", ran.Stderr)
+	}
+	// Stages are saved, too, of either kind; options are not, and it says so.
+	staged := liveShop()
+	const webOf = "namespaces/shop/%s/web"
+	hpaPath, ownPath := "/apis/autoscaling/v2/"+fmt.Sprintf(webOf, "horizontalpodautoscalers"), "/apis/autoscaling.setpoint.dev/v1/"+fmt.Sprintf(webOf, "autoscalers")
+	const schedule = `{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * *", "duration": "43200s", "minReplicas": 8}]}`
+	staged[hpaPath] = strings.Replace(staged[hpaPath], `"managedFields"`, `"annotations": {"setpoint.dev/stages": `+strconv.Quote(schedule)+`}, "managedFields"`, 1)
+	staged[ownPath] = strings.Replace(staged[ownPath], `"options": {`, `"stages": `+schedule+`, "options": {`, 1)
+	stagedConfig, _ := serveLive(t, staged)
+	for reference, told := range map[string]string{"hpa/web": "", "asr/web": "not saved: options, which --dump takes as flags: "} {
+		live, ran := explainLive(t, stagedConfig, "--live", reference, "--save", saved, "--at", "2026-03-02T09:00:00Z")
+		if live.DesiredReplicas != 8 || !strings.Contains(ran.Stderr, told) || told == "" && ran.Stderr != "" {
+			t.Errorf("%s: %d replicas, want the schedule's 8; %s", reference, live.DesiredReplicas, ran.Stderr)
+		}
+		var again explained
+		dumped := run(t, "", "explain", "--dump", saved, "-o", "json")
+		if err := json.Unmarshal([]byte(dumped.Stdout), &again); err != nil || again.DesiredReplicas != 8 {
+			t.Errorf("%s: the dump has %d replicas, want 8: %v\n%s", reference, again.DesiredReplicas, err, dumped.Stderr)
+		}
 	}
 	answers := liveShop()
 	delete(answers, "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods")

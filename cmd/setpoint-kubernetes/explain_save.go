@@ -4,11 +4,14 @@ import (
 	"fmt"
 	"os"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
@@ -25,11 +28,14 @@ func (l *savedList) add(kind *metav1.TypeMeta, apiVersion, name string, object a
 }
 
 // saveSnapshot writes the snapshot to a file, for --dump. Of pods it writes only the fields
-// that an explanation needs: no environment, no commands.
-func saveSnapshot(name string, snapshot *kubernetes.Snapshot) error {
+// that an explanation needs: no environment, no commands. The stages, which may be nil, become an annotation.
+func saveSnapshot(name string, snapshot *kubernetes.Snapshot, stages *setpointv1.Stages) error {
 	list := &savedList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	hpa := *snapshot.Autoscaler
 	hpa.ManagedFields, hpa.Annotations = nil, nil
+	if stages != nil {
+		hpa.Annotations = map[string]string{agent.StagesAnnotation: protojson.MarshalOptions{}.Format(stages)}
+	}
 	list.add(&hpa.TypeMeta, "autoscaling/v2", "HorizontalPodAutoscaler", &hpa)
 	if snapshot.Scale != nil {
 		scale := *snapshot.Scale
