@@ -126,6 +126,13 @@ func (w *world) call(c *cluster) {
 	w.lost = max(w.lost, answer.Members.Lost)
 	if c.answer = answer; answer.Decision != nil {
 		w.decided = append(w.decided, *answer.Decision)
+		shares := int32(0)
+		for i := range next.Members {
+			shares += next.Members[i].Share
+		}
+		if answer.Total != shares {
+			w.t.Fatalf("the total is %d, and the shares are %d", answer.Total, shares)
+		}
 	}
 	switch {
 	case c.stuck || answer.Holds || answer.Off:
@@ -538,6 +545,21 @@ func TestPartlyAppliedChangeIsAnEvent(t *testing.T) {
 	}
 }
 
+// A change of which nothing is done is none.
+func TestAChangeThatNobodyAppliesIsNoEvent(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	w.of("a").stuck, w.of("b").stuck = true, true
+	w.usage(100, "a", "b")
+	for range 4 {
+		w.run(15 * time.Second)
+		w.learn()
+		if d := w.last(); d.Current != 8 || d.SettledBefore.Outcome == recommender.Applied || len(w.record.History.ScaleUps) > 0 {
+			t.Fatalf("%d to %d after an outcome %v, events %v", d.Current, d.Desired, d.SettledBefore.Outcome, w.record.History.ScaleUps)
+		}
+	}
+}
+
 func TestDrainedMemberIsEmptiedOneByOne(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
 	w.run(minute)
@@ -707,6 +729,11 @@ func TestFirstDecisionWaitsForMembers(t *testing.T) {
 	}
 	w.learn()
 	w.want("without c", 8, 8, 4)
+	w.load(16)
+	w.run(10 * minute)
+	if got := w.of("a").answer.Members; got != (Counts{Unseen: 1, Fresh: 2}) {
+		t.Errorf("c has never called: %+v", got)
+	}
 }
 
 // After a change of the metrics no digest counts until its member calls again.
@@ -1307,6 +1334,12 @@ func TestBlindMemberIsStaleAtOnce(t *testing.T) {
 	if b.replicas != had || w.of("a").replicas <= had {
 		t.Errorf("%v, b had %d", w.replicas(), had)
 	}
+	w.of("a").blind = true
+	decided, before := len(w.decided), w.replicas()
+	w.periods(4, 400, noCheck)
+	if len(w.decided) > decided || !slices.Equal(w.replicas(), before) {
+		t.Errorf("%d decisions of nothing that anybody told: %v, before %v", len(w.decided)-decided, w.replicas(), before)
+	}
 }
 
 // What is known of a blind member's replicas: the share that it learnt last, if it did what it was told, else what it
@@ -1365,6 +1398,29 @@ func TestWhoChangesInSilenceGoesOnWithThat(t *testing.T) {
 				t.Errorf("away for %v: %v, before %v, c was told %d", away, got, before, told)
 			}
 		}
+	}
+}
+
+// A member that returns gains nothing of a rise before it counts in full.
+func TestARiseWhileAMemberReturnsIsTheOthers(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.of("c").silent = true
+	w.run(7 * minute)
+	w.of("c").silent = false
+	returning := 0
+	for range 6 {
+		w.usage(120, "a", "b", "c")
+		w.run(15 * time.Second)
+		w.learn()
+		if c := w.of("c"); c.answer.State == Returning {
+			if returning++; c.replicas != 4 || w.of("a").replicas <= 4 {
+				t.Errorf("%v: the returning member had 4", w.replicas())
+			}
+		}
+	}
+	if returning == 0 {
+		t.Error("c never returns")
 	}
 }
 

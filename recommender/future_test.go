@@ -53,5 +53,10 @@ func TestWhatBecomesOfRecordsFromTheFuture(t *testing.T) {
 	want.ScaleUps[1].At, want.ScaleDowns[0].At, want.Pending.At, want.Last.At = now, now, now, now
 	want.Status.LastScaleTime, want.Status.Conditions[0].LastTransitionTime = t0, t0
 	equal(t, "what it becomes", string(Encode(&got)), string(Encode(&want)))
+	for at, want := range map[int64]int64{before: before, after: now} {
+		limited := h
+		limited.LastingUntil = at
+		equal(t, "until when a thinned list lasts", limited.WithoutFuture(t0).LastingUntil, want)
+	}
 	equal(t, "once more", string(func() []byte { g := got.WithoutFuture(t0); return Encode(&g) }()), string(Encode(&want)))
 }

@@ -190,6 +190,17 @@ func TestARetraceDoesNotGuess(t *testing.T) {
 	}
 }
 
+// A decision without the scale is told as one, whatever was wrong with it.
+func TestARetraceWithoutAScale(t *testing.T) {
+	for _, reason := range []ScaleErrorReason{ScaleGetFailed, ScaleInvalidAPIVersion, ScaleUnknownKind} {
+		in := wanting(3)
+		in.ScaleError = &ScaleError{Reason: reason, Message: "x"}
+		_, history := Recommend(t0, in, nil)
+		got, _ := history.Retrace(in, &Basis{})
+		equal(t, "the path", got.Path, PathScaleUnavailable)
+	}
+}
+
 // With other windows the steps do not lead to the decision, and are left out.
 func TestARetraceWithAnotherSpec(t *testing.T) {
 	in := wanting(9)

@@ -35,8 +35,12 @@ func TestSummedAreTheSums(t *testing.T) {
 		beside, alone := *in, *in
 		beside.Sums, alone.Sums, alone.Pods, alone.PodMetrics = &all, &all, nil, nil
 		got, _ = Recommend(now, &beside, &history)
+		listed := want
 		want, _ = Recommend(now, &alone, &history)
 		want.Explanation, got.Explanation = nil, nil
+		if !reflect.DeepEqual(want, listed) {
+			t.Fatalf("input %d: the sums alone decide otherwise than the pods\n%+v\n%+v", i, want, listed)
+		}
 		if !reflect.DeepEqual(want, got) {
 			t.Fatalf("input %d: pods beside their sums count\n%+v\n%+v", i, got, want)
 		}

@@ -99,13 +99,14 @@ func TestWarnings(t *testing.T) {
 		})
 	}
 
-	// From 1000 the largest percentage leaves the range both ways.
-	for _, wants := range []int64{2000, 500} {
-		in := wanting(1000)
+	// From 100 the largest percentage reaches the range's end, and what was there already is on top of that; from
+	// 1000 it leaves the range both ways.
+	for wants, from := range map[int64]int32{200: 100, 2000: 1000, 500: 1000} {
+		in := wanting(from)
 		most := policies(ScalingPolicy{PercentPolicy, math.MaxInt32, 60})
 		in.Spec.MaxReplicas, in.Spec.Behavior = 5000, behavior(most, most)
 		read(in, 0, wants*unit)
-		equal(t, "a policy of percent past it from 1000", decide(in).Explanation.Warnings,
+		equal(t, "a policy of percent past it", decide(in).Explanation.Warnings,
 			[]string{"policy Percent 2147483647/60s: its limit is beyond the range of a count and saturates" + processor})
 	}
 }

@@ -88,7 +88,7 @@ func (r *Record) WithinLimits(now int64, limits Limits) Record {
 	if slices.ContainsFunc(kept, func(a Answer) bool { return expired(&a, now, limits.Retention) }) {
 		kept = slices.DeleteFunc(slices.Clone(kept), func(a Answer) bool { return expired(&a, now, limits.Retention) })
 	}
-	if excess := sizeOfAll(kept) - limits.Bytes; excess > 0 && len(kept) > 0 {
+	if excess := sizeOfAll(kept) - limits.Bytes; excess > 0 {
 		kept = shed(slices.Clone(kept), excess)
 	}
 	if next.Answers = kept; len(kept) == 0 {

@@ -27,6 +27,13 @@ func TestAnswersAreBoundedInBytes(t *testing.T) {
 	equal(t, "what is left", len(h.Answers), 1)
 	h = h.WithAnswer(answer("d", 0, 9000), limits)
 	equal(t, "the newest stays in any case", h.Answers[0].RequestID, "d")
+	h = h.WithAnswer(answer("e", 2000, 0), limits)
+	equal(t, "its explanation", len(h.Answers[0].Explanation), 2000)
+	three := []Answer{answer("x", 600, 0), answer("y", 300, 0), answer("z", 0, 0)}
+	enough := limits
+	enough.Bytes = sizeOfAll(three) - 600
+	h.Answers = three
+	equal(t, "of the others as much as there is room for", len(new(h.WithinLimits(1, enough)).AnswerFor("y").Explanation), 300)
 	h = h.WithinLimits(2+int64(time.Hour), limits)
 	equal(t, "in the end", h.Answers, []Answer(nil))
 }
@@ -56,7 +63,8 @@ func TestAnswersAreRememberedForAWhile(t *testing.T) {
 // The request's id goes to the decision's change too, and not to another's.
 func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
 	limits := Limits{time.Minute, 10, 1 << 20}
-	d := recommender.Decision{ID: recommender.ID{7}, At: t0, Current: 2, Desired: 4, Reason: "reason", Error: "an error", Status: recommender.Status{DesiredReplicas: 4}}
+	d := recommender.Decision{ID: recommender.ID{7}, At: t0, Current: 2, Desired: 4, Reason: "reason", Error: "an error", Status: recommender.Status{DesiredReplicas: 4},
+		Events: []recommender.Event{{Type: recommender.EventWarning, Reason: "FailedGetScale", Message: "x"}}, Adjusted: &recommender.Adjusted{Plain: 3}}
 	decided := Record{History: recommender.History{Seen: true, Updated: t0, Pending: &recommender.Pending{ID: d.ID}}}
 	next := decided.WithAnswer(NewAnswer("r", &d, []byte("because")), limits)
 	equal(t, "the change's request", next.PendingRequest, "r")
@@ -76,6 +84,10 @@ func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
 	equal(t, "while the change is pending", []string{later.PendingRequest, later.LastRequest}, []string{"r", ""})
 	another := next.Next(recommender.History{Pending: &recommender.Pending{ID: recommender.ID{8}}}, Owner{})
 	equal(t, "of the next change", another.PendingRequest, "")
+	none := next.Next(recommender.History{}, Owner{})
+	equal(t, "without a change", none.PendingRequest, "")
+	_, same, err := next.Settle("shop", recommender.ID{9}, recommender.Applied, "")
+	equal(t, "after a report about another one", []any{same.PendingRequest, err}, []any{"r", recommender.ErrUnknownRecommendation})
 	_, settled, err := next.Settle("shop", d.ID, recommender.Applied, "")
 	equal(t, "once it is settled", []any{settled.PendingRequest, settled.LastRequest, err}, []any{"", "r", nil})
 }
@@ -83,21 +95,26 @@ func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
 func TestAnswersFromTheFuture(t *testing.T) {
 	before, after := t0.Add(-time.Minute), t0.Add(time.Hour)
 	r := Record{History: recommender.History{Updated: after}}
+	r.Spec.Since = after.UnixMilli()
 	r.Answers = []Answer{{RequestID: "a", At: after.UnixNano(), Status: recommender.Status{LastScaleTime: after}}, {RequestID: "b", At: before.UnixNano()}}
 	got := r.WithoutFuture(t0)
 	equal(t, "the newest record", got.Updated, t0)
 	equal(t, "the later one", []any{got.Answers[0].At, got.Answers[0].Status.LastScaleTime}, []any{t0.UnixNano(), t0})
 	equal(t, "the earlier one", got.Answers[1].At, before.UnixNano())
+	equal(t, "since when the spec is in use", got.Spec.Since, t0.UnixMilli())
 	equal(t, "the record before", r.Answers[0].At, after.UnixNano())
+	r.Spec.Since = before.UnixMilli()
+	equal(t, "a spec that was in use before", new(r.WithoutFuture(t0)).Spec.Since, before.UnixMilli())
 }
 
 // A decision answers the polls about its spec that have not seen it, and no other.
 func TestADecisionAnswersPollsOfItsSpec(t *testing.T) {
 	t.Parallel()
 	at := time.Date(2026, time.March, 3, 10, 0, 0, 0, time.UTC)
-	decided := recommender.History{Seen: true, Updated: at, Last: recommender.LastDecision{ID: recommender.ID{2}, At: at.UnixNano(), From: 3, To: 5, Reason: "queue above target"}}
+	decided := recommender.History{Seen: true, Updated: at, Last: recommender.LastDecision{ID: recommender.ID{2}, At: at.UnixNano(), From: 3, To: 5, Reason: "queue above target", Error: "an error"},
+		Status: recommender.Status{DesiredReplicas: 5}}
 	polled := Record{History: decided}
-	polled.LastPoll = "etag"
+	polled.LastPoll, polled.Adjusted = "etag", &recommender.Adjusted{Plain: 4}
 	stored, err := Decode(Append(nil, &polled))
 	if err != nil || stored.LastPoll != "etag" || stored.LastRequest != "" {
 		t.Fatalf("stored as the answer to a poll of %q and to the request %q: %v", stored.LastPoll, stored.LastRequest, err)
@@ -119,12 +136,15 @@ func TestADecisionAnswersPollsOfItsSpec(t *testing.T) {
 		"older than the one seen":    {&stored, Poll{Spec: "etag", After: recommender.ID{1}, AfterAt: at.UnixNano() + 1}, false},
 		"the spec is another one":    {&stored, Poll{Spec: "later", After: recommender.ID{1}}, false},
 		"no poll":                    {&stored, Poll{}, false},
+		"no poll of what none asked": {&asked, Poll{After: recommender.ID{1}}, false},
 		"a request with such an id":  {&asked, Poll{Spec: "etag", After: recommender.ID{1}}, false},
 		"the next one, of a request": {&next, Poll{Spec: "etag", After: recommender.ID{1}}, false},
 	} {
-		if a := tc.of.AnswerTo(tc.poll); (a != nil) != tc.want || a != nil && (a.ID != recommender.ID{2} || a.From != 3 || a.To != 5 || a.Reason != "queue above target") {
-			t.Errorf("%s: got %v, want one: %t", name, a, tc.want)
+		var want *Answer
+		if tc.want {
+			want = &Answer{ID: recommender.ID{2}, At: at.UnixNano(), From: 3, To: 5, Reason: "queue above target", Error: "an error", Status: decided.Status, Adjusted: polled.Adjusted}
 		}
+		equal(t, name, tc.of.AnswerTo(tc.poll), want)
 	}
 }
 

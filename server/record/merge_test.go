@@ -43,6 +43,18 @@ func TestMergingAnswers(t *testing.T) {
 			seen(answers(Answer{RequestID: "r", ID: recommender.ID{1}, At: 1, Reason: "5"})),
 			"r5",
 		},
+		{
+			"of two decisions stored's",
+			seen(answers(Answer{RequestID: "r", ID: recommender.ID{1}, At: 1, Reason: "3"})),
+			seen(answers(Answer{RequestID: "r", ID: recommender.ID{2}, At: 1, Reason: "5"})),
+			"r3",
+		},
+		{
+			"and of two instants",
+			seen(answers(Answer{RequestID: "r", ID: recommender.ID{1}, At: 1, Reason: "3"})),
+			seen(answers(Answer{RequestID: "r", ID: recommender.ID{1}, At: 2, Reason: "5"})),
+			"r3",
+		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			before := tt.stored.Answers[0]
@@ -80,15 +92,23 @@ func TestMergingBoundsAnswers(t *testing.T) {
 	}
 }
 
-// The requests of the last decision and of the pending change are those of the side that it is from.
+// The requests of the last decision and of the pending change are those of the side that it is from; so is what
+// decided last.
 func TestMergingRequests(t *testing.T) {
 	stored, local := seen(func(*Record) {}), seen(func(*Record) {})
 	stored.LastRequest, stored.PendingRequest, stored.Pending = "s", "s", &recommender.Pending{ID: recommender.ID{1}}
 	local.LastRequest, local.Updated = "l", t0.Add(time.Second)
+	local.Spec, local.Stages, local.Adjusted = SpecUse{Hash: 7}, []byte{1}, &recommender.Adjusted{Plain: 3}
+	stored.Stages = []byte{2}
 	merged := Merge(&stored, &local)
+	equal(t, "the later decision's spec and stages", []any{merged.Spec, merged.Stages, merged.Adjusted}, []any{local.Spec, local.Stages, local.Adjusted})
 	equal(t, "the later decision, stored's change", []string{merged.LastRequest, merged.PendingRequest}, []string{"l", "s"})
 	merged = Merge(&local, &stored)
 	equal(t, "the other way round", []string{merged.LastRequest, merged.PendingRequest}, []string{"l", "s"})
+	local.PendingRequest, local.Pending = "l", &recommender.Pending{ID: recommender.ID{2}, At: 1}
+	merged = Merge(&stored, &local)
+	equal(t, "the later one of two changes", []any{merged.Pending.ID, merged.PendingRequest}, []any{recommender.ID{2}, "l"})
+	local.PendingRequest, local.Pending = "", nil
 	local.Settled = []recommender.Settled{{ID: recommender.ID{1}, Outcome: recommender.Applied}}
 	merged = Merge(&stored, &local)
 	equal(t, "of a change that one has settled", merged.PendingRequest, "")

@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ const (
 // for it may be that of a restart.
 func paced(interval int64, paused bool, gap time.Duration) (next int64, pause bool) {
 	took := min(gap.Milliseconds(), maxInterval)
-	pause = interval > 0 && took > 2*interval
+	pause = took > 2*interval
 	switch {
 	case took <= 0, interval == 0 && took < leastFirst:
 		return interval, paused
@@ -43,11 +44,11 @@ func paced(interval int64, paused bool, gap time.Duration) (next int64, pause bo
 // pace keeps the frame's interval, direction and turns after a decision or a report on the record
 // before, whose history is now this one.
 func (r *Record) pace(before *Record) {
-	if last := before.Last.At; last != 0 && r.Last.At > last {
+	if last := before.Last.At; last != 0 {
 		r.Interval, r.Paused = paced(before.Interval, before.Paused, time.Duration(r.Last.At-last))
 	}
 	p := before.Pending
-	if p == nil || p.Outside || r.Pending != nil && r.Pending.ID == p.ID || !r.applied(p.ID) {
+	if p == nil || p.Outside || !r.applied(p.ID) {
 		return
 	}
 	r.Turns, r.LastChange = r.turnedBy(p), directionOf(p)
@@ -146,9 +147,7 @@ func (r *Record) mergedPace(stored, local *Record) {
 		r.LastChange = first.LastChange
 	}
 	turns := slices.Concat(first.Turns, second.Turns)
-	slices.SortFunc(turns, func(a, b int64) int { return int(min(max(b-a, -1), 1)) })
-	if turns = slices.Compact(turns); len(turns) == 0 {
-		turns = nil
-	}
+	slices.SortFunc(turns, func(a, b int64) int { return cmp.Compare(b, a) })
+	turns = slices.Compact(turns)
 	r.Turns = turns[:min(len(turns), codec.MaxTurns)]
 }

@@ -36,6 +36,9 @@ func TestTheIntervalFollowsTheUsualGap(t *testing.T) {
 		{"regular after a second", []time.Duration{time.Second, usual}, usual, usual},
 		{"late after a second", []time.Duration{time.Second, usual + time.Second}, usual, usual},
 		{"a call repeated at once", append(times(9, usual), time.Second, usual), usual, usual},
+		{"two in one millisecond", append(times(9, usual), time.Microsecond), usual, usual},
+		{"twice the usual gap", append(times(9, usual), 2*usual), 2 * usual, 2 * usual},
+		{"a caller each half second", append(times(1, time.Second), times(9, time.Second/2)...), time.Second / 2, time.Second / 2},
 		{"two instants in one", append(times(9, usual), 0), usual, usual},
 		{"a caller that asks every five minutes now", append(times(9, usual), times(6, 5*time.Minute)...), 5 * time.Minute, 5 * time.Minute},
 		{"and every 15 seconds again", append(times(9, 5*time.Minute), times(25, usual)...), usual, usual},
@@ -92,6 +95,12 @@ func TestTurns(t *testing.T) {
 	equal(t, "which failed", minutes(&try), []int64(nil))
 	try = changed(try, 4, 9, 10, applied)
 	equal(t, "up again after that", minutes(&try), []int64(nil))
+	outside := changed(r, 3, 9, 4, pending)
+	outside.Pending.Outside = true
+	equal(t, "outside of the engine's rules", minutes(&outside), []int64(nil))
+	if _, outside, err := outside.Settle("n", outside.Pending.ID, applied, ""); err != nil || minutes(&outside) != nil || outside.LastChange != r.LastChange {
+		t.Errorf("and applied: %v, %v, %d", err, minutes(&outside), outside.LastChange)
+	}
 	r = changed(r, 3, 9, 4, applied)
 	equal(t, "which was applied", minutes(&r), []int64{3})
 	stored, err := Decode(Append(nil, &r))
@@ -124,4 +133,20 @@ func TestTurnsOfAnOutageAreMerged(t *testing.T) {
 	equal(t, "the direction", merged.LastChange, int8(1))
 	equal(t, "the interval", merged.Interval, local.Interval)
 	equal(t, "merged again", Merge(&merged, &local), merged)
+	local.Interval = 20_000
+	for name, merged := range map[string]Record{"stored": Merge(&local, &stored), "local": Merge(&stored, &local)} {
+		equal(t, name+" decided last: the direction and the interval", []any{merged.LastChange, merged.Interval}, []any{int8(1), int64(20_000)})
+	}
+	local.Interval, local.LastChange = 0, 0
+	merged = Merge(&stored, &local)
+	equal(t, "of the other one, if that has none", []any{merged.LastChange, merged.Interval}, []any{int8(-1), int64(15_000)})
+
+	asked := changed(start, 2, 8, 4, recommender.Undecided)
+	_, stored, err := asked.Settle("n", asked.Pending.ID, recommender.Applied, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Updated = asked.Updated.Add(time.Minute)
+	merged = Merge(&stored, &asked)
+	equal(t, "a change that the other one saw applied", []any{minutes(&merged), merged.LastChange}, []any{[]int64{2}, int8(-1)})
 }
