@@ -2,6 +2,8 @@ package stages_test
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -75,7 +77,11 @@ func (g *target) round(at time.Time, current int32, readings ...recommender.Read
 	if g.history != nil {
 		history = *g.history
 	}
+	before := slices.Clone(readings)
 	d, next, state := g.around.RecommendIn(nil, at, &in, &history, g.state)
+	if !reflect.DeepEqual(readings, before) {
+		g.t.Fatal("the caller's readings were changed")
+	}
 	if next.Pending != nil {
 		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
 		if err != nil {

@@ -80,6 +80,32 @@ func TestFreshness(t *testing.T) {
 			t.Errorf("told %q", got)
 		}
 	})
+	t.Run("samples that no metric reads", func(t *testing.T) {
+		g := newQueue(t, minute(time.Minute))
+		g.in.PodMetrics = []recommender.PodMetrics{{Pod: "web-0", Timestamp: noon.Add(-time.Hour)}}
+		d := g.round(noon, 10, taken(series(100), noon))
+		if len(d.Adjusted.Adjustments) > 0 {
+			t.Errorf("told %v", d.Adjusted.Adjustments)
+		}
+	})
+	t.Run("values of pods", func(t *testing.T) {
+		g := newPods(t, 2, minute(time.Minute))
+		ten := int64(10_000)
+		g.in.Spec.Metrics = []recommender.MetricSpec{{
+			Type: recommender.PodsMetric, Metric: recommender.MetricIdentifier{Name: "pps"},
+			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &ten},
+		}}
+		g.plan(minute(time.Minute), "Pods:pps")
+		values := recommender.Readings{Values: []recommender.Value{{Pod: "web-0", Milli: 15_000}, {Pod: "web-1", Milli: 15_000}}}
+		d := g.round(noon, 2, taken(values, noon, noon))
+		if d.Desired != 3 || len(d.Adjusted.Adjustments) > 0 {
+			t.Errorf("fresh: %d, told %v", d.Desired, d.Adjusted.Adjustments)
+		}
+		d = g.round(noon, 2, taken(values, noon, noon.Add(-time.Hour)))
+		if got := told(&d, recommender.StageFreshness); d.Desired != 2 || len(got) != 1 {
+			t.Errorf("one of two is old: %d, told %q", d.Desired, got)
+		}
+	})
 	t.Run("F4 all samples are old", func(t *testing.T) {
 		g := newPods(t, 4, minute(90*time.Second))
 		g.uses(10, 100*time.Second, 100*time.Second, 200*time.Second, 100*time.Second)
@@ -237,6 +263,15 @@ func TestFallback(t *testing.T) {
 			t.Errorf("then %d by %q and %d by %q", before.Desired, told(&before, recommender.StageFallback), after.Desired, told(&after, recommender.StageFallback))
 		}
 	})
+	t.Run("one that comes back waits anew", func(t *testing.T) {
+		g := newQueue(t, with(ten))
+		g.rounds("10:00:00", "10:01:00", 5, away)
+		g.plan(stages.Plan{ZeroGuards: []stages.ZeroGuard{{DropPercent: 100}}}, "External:queue")
+		g.rounds("10:01:00", "10:02:00", 5, away)
+		g.plan(with(ten), "External:queue")
+		_, all := g.rounds("10:02:00", "10:06:00", 5, away)
+		counts(t, all, map[string]int32{"10:04:45": 5, "10:05:00": 10})
+	})
 	t.Run("a fallback that is taken away", func(t *testing.T) {
 		g := newQueue(t, with(ten))
 		_, all := g.rounds("10:00:00", "10:04:00", 10, away)
@@ -282,6 +317,16 @@ func TestZeroGuard(t *testing.T) {
 			if got, _ := status(&d, stages.MetricSuspect); got != "False" {
 				t.Errorf("believed: condition %q", got)
 			}
+		}
+	})
+	t.Run("one that comes back believes anew", func(t *testing.T) {
+		g := newQueue(t, guard)
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		g.plan(stages.Plan{Fallbacks: []stages.Fallback{{Replicas: 12, After: time.Hour}}}, "External:queue")
+		g.rounds("10:00:00", "10:01:00", 12, series(0))
+		g.plan(guard, "External:queue")
+		if d := g.round(clock(t, "10:01:00"), 12, series(0)); len(d.Adjusted.Adjustments) > 0 {
+			t.Errorf("told %v", d.Adjusted.Adjustments)
 		}
 	})
 	t.Run("Z2", func(t *testing.T) {

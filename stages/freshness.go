@@ -63,17 +63,11 @@ func (p *Plan) Fresh(now time.Time, in *recommender.Input) recommender.Input {
 
 // freshPods removes samples of pods' resources. A pod without one is missing.
 func (r *run) freshPods(f *Freshness) {
-	reads := func(m *recommender.MetricSpec) bool {
+	reads := func(m recommender.MetricSpec) bool {
 		return m.Type == recommender.ResourceMetric || m.Type == recommender.ContainerResourceMetric
 	}
 	first := slices.IndexFunc(r.in.PodMetrics, func(m recommender.PodMetrics) bool { _, stale := f.stale(r.now, m.Timestamp); return stale })
-	at := -1
-	for i := range r.in.Spec.Metrics {
-		if at < 0 && reads(&r.in.Spec.Metrics[i]) {
-			at = i
-		}
-	}
-	if first < 0 || at < 0 {
+	if first < 0 || !slices.ContainsFunc(r.in.Spec.Metrics, reads) {
 		return
 	}
 	all := r.in.PodMetrics

@@ -103,6 +103,15 @@ func TestSurge(t *testing.T) {
 	}
 }
 
+// Without a rollout there is nothing to tell.
+func TestNoSurge(t *testing.T) {
+	g := newTarget(t)
+	g.around.Plan.IgnoreSurge = true
+	if d := g.ask(noon, 10, 105); d.Desired != 10 || len(d.Adjusted.Adjustments) > 0 {
+		t.Errorf("%d, told %v", d.Desired, d.Adjusted.Adjustments)
+	}
+}
+
 // Version 1.19 has cpu last: the metric that is told is the one that the guard acted on.
 func TestSurgeNamesItsMetric(t *testing.T) {
 	g := newPods(t, 4, stages.Plan{})

@@ -2,6 +2,9 @@ package stages_test
 
 import (
 	"cmp"
+	"reflect"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -57,7 +60,11 @@ func (g *target) decide(at time.Time, current int32) recommender.Decision {
 	if g.history != nil {
 		history = *g.history
 	}
+	before := slices.Clone(g.in.Readings)
 	d, next, state := g.around.RecommendIn(nil, at, &in, &history, g.state)
+	if !reflect.DeepEqual(g.in.Readings, before) {
+		g.t.Fatal("the caller's readings were changed")
+	}
 	isPlain(g.t, &d, at, &in, &history)
 	if next.Pending != nil {
 		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
@@ -225,6 +232,37 @@ func TestAnOverrideEndsWarm(t *testing.T) {
 	}
 	if d := g.ask(noon.Add(15*time.Second), 12, 200); d.Desired != 20 {
 		t.Errorf("one period later %d, want 20", d.Desired)
+	}
+}
+
+// Each of several overrides is told when it begins and when it ends, and what it does, also of those that were made at one
+// instant.
+func TestEachOverrideIsToldWhenItBeginsAndEnds(t *testing.T) {
+	g := newTarget(t)
+	all := []stages.Override{override(stages.Override{Name: "pinned", Pin: 9}), override(stages.Override{Name: "least", Floor: 7, NoScaleUp: true})}
+	all[0].Created, all[1].Created = noon.Add(-time.Hour), noon.Add(-time.Hour)
+	for i, step := range []struct {
+		inForce []stages.Override
+		told    []string
+	}{
+		{all[:1], []string{"override pinned of the target begins, .*: pin 9, by"}},
+		{all, []string{"override least of the target begins, .*: floor 7, no-scale-up, by"}},
+		{all, nil},
+		{all[1:], []string{"override pinned of the target is gone .*: pin 9, by"}},
+		{all[:1], []string{"override least of the target is gone .*: floor 7, no-scale-up, by", "override pinned of the target begins, .*: pin 9, by"}},
+		{nil, []string{"override pinned of the target is gone .*: pin 9, by"}},
+	} {
+		g.around.Overrides = step.inForce
+		d := g.ask(noon.Add(time.Duration(i)*time.Second), 5, 50)
+		var got []string
+		if d.Adjusted != nil {
+			for _, a := range d.Adjusted.Overrides {
+				got = append(got, a.Message)
+			}
+		}
+		if !slices.EqualFunc(got, step.told, func(message, want string) bool { return regexp.MustCompile(want).MatchString(message) }) {
+			t.Errorf("step %d: told %q, want %q", i, got, step.told)
+		}
 	}
 }
 
