@@ -77,6 +77,36 @@ func TestForeignLogsAreUnreadable(t *testing.T) {
 	}
 }
 
+// An entry follows one that is kept longer, also where the clock of who appended that, and the entries before it, which
+// are gone, was ahead; and such a one is not taken for an entry if it is none.
+func TestEntriesFollowThoseKeptLonger(t *testing.T) {
+	t.Parallel()
+	s, key, log := logged(t)
+	admin, kept := redistest.Shared(t).Client(t), strings.Replace(log, "}l:", "}c:", 1)
+	const number = "\x0f\x00\x00\x00\x00\x00\x00" // some hundred years ahead
+	for _, tc := range []struct {
+		element string
+		want    error
+	}{{"\x02" + number + number + "kept", nil}, {"\x01" + number + number + "kept", store.ErrUnreadable}, {"\x02" + number, store.ErrUnreadable}} {
+		if err := admin.Del(t.Context(), log, kept).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := admin.RPush(t.Context(), kept, tc.element).Err(); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("after")}}); !errors.Is(err, tc.want) {
+			t.Errorf("after %q: %v, want %v", tc.element, err, tc.want)
+		}
+		if tc.want != nil {
+			continue
+		}
+		values, _, err := s.ReadLog(t.Context(), key, "", 10)
+		if err != nil || len(values) != 2 || string(values[0]) != "after" || string(values[1]) != "kept" {
+			t.Errorf("newest first it is %q, %v", values, err)
+		}
+	}
+}
+
 // Where somebody has removed elements, positions are wrong, but pages end.
 func TestPagesEndWhereElementsAreMissing(t *testing.T) {
 	t.Parallel()

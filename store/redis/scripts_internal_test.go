@@ -266,6 +266,32 @@ func TestASwapThatWasOvertakenIsInDoubt(t *testing.T) {
 	}
 }
 
+// A full server takes a delete, which frees memory, and with it its instant.
+func TestDeletionsOnAFullServerAreKnown(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	s := openOn(t, server.URL(), redistest.Prefix(t), nil)
+	if _, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Value: []byte("a")}); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.CompareAndSwap(t.Context(), store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "other"}, Value: []byte("b")}); !errors.Is(err, store.ErrUnavailable) {
+		t.Fatalf("the server is not full: %v", err)
+	}
+	before := time.Now()
+	if existed, err := s.Delete(t.Context(), swapped); err != nil || !existed {
+		t.Fatalf("deleted: %t, %v", existed, err)
+	}
+	if at, err := s.DeletedAt(t.Context(), []store.Key{swapped}); err != nil || at[0].Before(before.Truncate(0)) || at[0].After(time.Now()) {
+		t.Errorf("deleted at %v, %v", at, err)
+	}
+	if existed, err := s.Delete(t.Context(), swapped); err != nil || existed {
+		t.Errorf("once more: %t, %v", existed, err)
+	}
+}
+
 // A delete leaves its instant, also when the key is there again, and only if there was
 // something to delete.
 func TestDeletionsAreKnown(t *testing.T) {

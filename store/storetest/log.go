@@ -189,7 +189,7 @@ func testLogFirst(t *testing.T, s suite) {
 		return store.LogEntry{Key: k, Value: []byte(value), First: true}
 	}
 	f.appendEntries(first(k, "1"), first(k, "not the first"), store.LogEntry{Key: k, Value: []byte("2")}, first(other, "1"))
-	f.appendEntries(first(k, "nor this one"))
+	f.appendEntries(first(k, "nor this one"), store.LogEntry{Key: k, Value: []byte("nor one kept longer"), First: true, Kept: true})
 	f.wantLog(k, "2", "1")
 	f.wantLog(other, "1")
 	f.mustDeleteLog(k)
@@ -205,6 +205,7 @@ func testLogKept(t *testing.T, s suite) {
 	for _, value := range slices.Backward(kept) {
 		f.appendEntries(store.LogEntry{Key: k, Value: []byte(value), Kept: true})
 	}
+	f.appendEntries(store.LogEntry{Key: k, Value: []byte("not the first"), First: true})
 	f.wantLog(k, kept...)
 	others := entries(n+3*s.LogLength, n+1)
 	for _, value := range slices.Backward(others) {
