@@ -578,6 +578,7 @@ func of(o *overrides.Overrides, key store.Key) []stages.Override {
 func TestEndsAreMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) { // no decision waits a second in vain where others keep the processors busy
 		o := instance(t, memory.New(memory.Options{}))
+		inForce := -1.0
 		series := func(each bool) (all []string) {
 			registry := prometheus.NewPedanticRegistry()
 			registry.MustRegister(o.Collectors(each)...)
@@ -587,6 +588,9 @@ func TestEndsAreMetrics(t *testing.T) {
 			}
 			for _, f := range families {
 				for _, m := range f.GetMetric() {
+					if f.GetName() == "setpoint_overrides" {
+						inForce = m.GetGauge().GetValue()
+					}
 					if f.GetName() == "setpoint_override_end_timestamp_seconds" {
 						var labels []string
 						for _, l := range m.GetLabel() {
@@ -611,8 +615,8 @@ func TestEndsAreMetrics(t *testing.T) {
 			!strings.HasSuffix(got[0], " cluster=demo namespace=shop override=limits target= what=floor 2, ceiling 8, no-scale-down] true") {
 			t.Errorf("got %q", got)
 		}
-		if got := series(false); len(got) > 0 {
-			t.Errorf("without being asked %q", got)
+		if got := series(false); len(got) > 0 || inForce != 1 {
+			t.Errorf("without being asked %q, and %v in force", got, inForce)
 		}
 		for i := range 300 {
 			create(t, o, target.Place{Cluster: "demo", Namespace: fmt.Sprint("n", i/30), Target: fmt.Sprint("t", i)}, "x", held(time.Hour))

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -96,6 +97,25 @@ func TestAShadowDecidesBesideWhatIsInForce(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// Overrides act on shadows, too: one that pins the count is no difference.
+func TestOverridesActOnShadows(t *testing.T) {
+	s := servertest.Start(t)
+	spec := servertest.Queue(servertest.Web, 1, 1).GetSpec()
+	set(t, s, servertest.Web, spec, shadow("same", spec))
+	if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{
+		Parent: servertest.Web, OverrideId: "pinned",
+		Override: &setpointv1.Override{Reason: "migration", Pin: new(int32(7)), ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour))},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := s.Recommend(t, servertest.Queue(servertest.Web, 3, 50)).GetDesiredReplicas(); got != 7 {
+		t.Fatalf("decided %d", got)
+	}
+	if got := s.Target(t, servertest.Web).GetShadows()[0]; got.GetDesiredReplicas() != 7 || got.GetDifferentDecisions() != 0 || got.GetComparedDecisions() != 1 {
+		t.Errorf("the shadow: %v", got)
 	}
 }
 
@@ -692,6 +712,9 @@ func TestConditionsOfPromotions(t *testing.T) {
 	}
 	c.step(t, 10) // one of 21 differs
 	refused("different < 2 % over 7 days", "was not observed for nine tenths of 7 days: 4.76 % of its decisions differed in the 5m observed (21 decisions)")
+	if got := only(t, c.Service, servertest.Polled).GetObservedDuration().AsDuration(); got != 5*time.Minute {
+		t.Errorf("it was observed for %v", got)
+	}
 	refused("different < 2% over 5 minutes", "not below 2 %: ")
 	refused("replicas < 99 % over 5m", "not below 99 %: 100 % of the replicas")
 	for _, text := range []string{"different > 2 % over 1h", "same < 2 % over 1 h", "different < 2 over 1h", "different < 2 % over 31 days", "different < 2 % over 0 h", "different < -1 % over 1h"} {
