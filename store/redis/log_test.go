@@ -61,8 +61,10 @@ func TestForeignLogsAreUnreadable(t *testing.T) {
 			if values, _, err := s.ReadLog(t.Context(), key, "", 10); !errors.Is(err, store.ErrUnreadable) {
 				t.Errorf("ReadLog returned %q, %v, want ErrUnreadable", values, err)
 			}
-			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("4")}}); !errors.Is(err, store.ErrUnreadable) {
-				t.Errorf("AppendLog returned %v, want ErrUnreadable", err)
+			for _, kept := range []bool{false, true} {
+				if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("4"), Kept: kept}}); !errors.Is(err, store.ErrUnreadable) {
+					t.Errorf("AppendLog returned %v, want ErrUnreadable", err)
+				}
 			}
 			if after, err := admin.Dump(t.Context(), log).Result(); err != nil || after != before {
 				t.Errorf("it was changed: %q, now %q, %v", before, after, err)
@@ -98,6 +100,9 @@ func TestEntriesFollowThoseKeptLonger(t *testing.T) {
 			t.Errorf("after %q: %v, want %v", tc.element, err, tc.want)
 		}
 		if tc.want != nil {
+			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("after"), Kept: true}}); !errors.Is(err, tc.want) {
+				t.Errorf("kept longer after %q: %v, want %v", tc.element, err, tc.want)
+			}
 			continue
 		}
 		values, _, err := s.ReadLog(t.Context(), key, "", 10)

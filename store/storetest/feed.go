@@ -349,8 +349,19 @@ func testFeedShares(t *testing.T, s suite) {
 		for i := range full {
 			r.append(store.Key{Cluster: "later", Namespace: fmt.Sprint(i % 50), Target: fmt.Sprint(i)}, "later")
 		}
-		if all := r.all(); len(all) > full+full/16 {
+		all := r.all()
+		if len(all) > full+full/16 {
 			t.Errorf("%s: %d entries, more than %d and a sixteenth", tc.name, len(all), full)
+		}
+		// With less than its share a cluster replaces what is others'.
+		later := 0
+		for _, item := range all {
+			if string(item.Value) == "later" {
+				later++
+			}
+		}
+		if later < full/store.FeedClusterShare-full/16 {
+			t.Errorf("%s: %d of %d entries are those of a cluster that came later", tc.name, later, full)
 		}
 	}
 }

@@ -221,6 +221,13 @@ func testLogKept(t *testing.T, s suite) {
 	}
 	f.wantPages(k, s.LogLength+n, slices.Concat([]string{last}, others[:s.LogLength], kept[:n-1]))
 	f.mustDeleteLog(k)
+	var atOnce []store.LogEntry
+	for _, value := range slices.Backward(entries(2*n, 1)) {
+		atOnce = append(atOnce, store.LogEntry{Key: k, Value: []byte(value), Kept: true})
+	}
+	f.appendEntries(atOnce...)
+	f.wantLog(k, entries(2*n, 1)[:n]...)
+	f.mustDeleteLog(k)
 }
 
 // Entries keep their order, whichever are kept longer, and positions stay while more are appended.
