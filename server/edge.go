@@ -3,6 +3,7 @@ package server
 import (
 	"crypto/tls"
 	"io"
+	stdlog "log"
 	"math"
 	"net"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
 
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
@@ -21,22 +23,26 @@ import (
 type edgeCredentials struct {
 	credentials.TransportCredentials
 	ports *ports
+	// failed logs handshakes that fail, as an http.Server does.
+	failed *stdlog.Logger
 }
 
-func newEdgeCredentials(config *tls.Config, p *ports) credentials.TransportCredentials {
+func newEdgeCredentials(config *tls.Config, p *ports, failed *stdlog.Logger) credentials.TransportCredentials {
 	if config == nil {
-		return edgeCredentials{insecure.NewCredentials(), p}
+		return edgeCredentials{insecure.NewCredentials(), p, failed}
 	}
 	config = config.Clone()
 	// Clients of REST get through the handshake, to be told which port is theirs.
 	config.NextProtos = []string{"h2", "http/1.1"}
-	return edgeCredentials{credentials.NewTLS(config), p}
+	return edgeCredentials{credentials.NewTLS(config), p, failed}
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
 func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.AuthInfo, error) {
 	clear, info, err := c.TransportCredentials.ServerHandshake(conn)
-	if err == nil {
+	if err != nil {
+		c.failed.Printf("%s of gRPC from %s: %v", errorlog.Handshake, conn.RemoteAddr(), err)
+	} else {
 		clear, err = c.ports.open(clear)
 	}
 	if counted := unfinished.ConnOf(conn.RemoteAddr()); counted != nil && err == nil {
@@ -47,7 +53,7 @@ func (c edgeCredentials) ServerHandshake(conn net.Conn) (net.Conn, credentials.A
 
 // Clone implements credentials.TransportCredentials.
 func (c edgeCredentials) Clone() credentials.TransportCredentials {
-	return edgeCredentials{c.TransportCredentials.Clone(), c.ports}
+	return edgeCredentials{c.TransportCredentials.Clone(), c.ports, c.failed}
 }
 
 // serveREST serves REST, with TLS if configured.

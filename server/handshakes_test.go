@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"io"
 	"net"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,23 +29,31 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 		su.Options.Log = zap.New(core)
 		su.Options.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
 	})
-	for range 50 {
-		conn, err := net.Dial("tcp", s.HTTPAddress)
-		if err != nil {
-			t.Fatal(err)
+	for _, address := range []string{s.HTTPAddress, s.GRPCAddress} {
+		for range 50 {
+			conn, err := net.Dial("tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
+				t.Fatal(err)
+			}
+			// The line is written before the connection ends, and REST answers in the clear.
+			if answer, _ := io.ReadAll(conn); len(answer) == 0 && address == s.HTTPAddress {
+				t.Fatal("no answer")
+			}
+			_ = conn.Close()
 		}
-		if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
-			t.Fatal(err)
-		}
-		// It is answered in the clear, after the line, and the connection ends.
-		if answer, _ := io.ReadAll(conn); len(answer) == 0 {
-			t.Fatal("no answer")
-		}
-		_ = conn.Close()
 	}
 	s.StopAndWait(t)
 	most := errorlog.Burst + int(time.Since(began)/errorlog.Pause)
-	if n := logged.FilterMessage("TLS handshake failed").Len(); n == 0 || n > most {
-		t.Errorf("%d lines of 50 handshakes, at most %d wanted", n, most)
+	lines := map[bool]int{}
+	for _, line := range logged.FilterMessage("TLS handshake failed").All() {
+		lines[strings.HasPrefix(line.ContextMap()["error"].(string), "TLS handshake error of gRPC from 127.0.0.1:")]++
+	}
+	for _, n := range lines {
+		if len(lines) != 2 || n > most {
+			t.Errorf("%v lines of 50 handshakes each, at most %d wanted of gRPC and of REST", lines, most)
+		}
 	}
 }

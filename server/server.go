@@ -172,7 +172,7 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	unary := calls.ChainUnary([]grpc.UnaryServerInterceptor{s.observer.Unary, s.drain.Unary, calls.RecoverCalls(s.log), calls.WithDeadline(options.RequestTimeout), s.guard.AuthenticateCalls, s.guard.LimitCalls, s.guard.AuthorizeCalls})
 	streams := calls.ChainStreams([]grpc.StreamServerInterceptor{s.observer.Stream, calls.AnswerUnknown, s.drain.Stream, calls.RecoverStreams(s.log), s.guard.AuthenticateStreams, s.guard.LimitStreams})
 	grpcOptions := []grpc.ServerOption{
-		grpc.Creds(newEdgeCredentials(options.TLS, s.ports)),
+		grpc.Creds(newEdgeCredentials(options.TLS, s.ports, errorlog.New(s.log, zap.InfoLevel))),
 		grpc.ForceServerCodecV2(encoded.NewCodec()),
 		grpc.MaxRecvMsgSize(options.MaxRequestBytes),
 		grpc.UnaryInterceptor(unary),

@@ -18,6 +18,9 @@ const (
 	Pause = 6 * time.Second
 )
 
+// Handshake begins a line of a server that is none of HTTP about a failed handshake.
+const Handshake = "TLS handshake error"
+
 // New returns a logger for the field ErrorLog. It logs all lines at one level, with the number
 // of lines of the same kind omitted before. Failed handshakes are a kind of their own, so that
 // they do not displace other lines.
@@ -50,7 +53,7 @@ func (w *writer) Write(line []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	k := &w.others
-	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) {
+	if bytes.HasPrefix(line, []byte("http: TLS handshake error")) || bytes.HasPrefix(line, []byte(Handshake)) {
 		k = &w.handshakes
 	}
 	if !k.allow(time.Now()) {

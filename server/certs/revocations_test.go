@@ -53,6 +53,9 @@ func newRevoking(t *testing.T) *revoking {
 	r.address = echo(t, r.source, nil)
 	r.accepts("at the start", r.good, r.new, r.other)
 	r.refuses("at the start", r.bad)
+	if got := r.source.Status().Refused; got != 1 {
+		t.Errorf("%d refused handshakes are counted, want 1", got)
+	}
 	return r
 }
 

@@ -22,6 +22,7 @@ type Source struct {
 	// used is the material of new connections.
 	used        atomic.Pointer[generation]
 	generations atomic.Uint64
+	refused     atomic.Uint64 // see Status.Refused
 
 	looking  sync.Mutex // locked while the files are checked
 	inputs   inputs     // guarded by looking
@@ -245,7 +246,13 @@ func (s *Source) serverConfig(m *material) *tls.Config {
 	}
 	config.ClientCAs = m.cas
 	config.SessionTicketsDisabled = true // see the package's comment
-	config.VerifyConnection = func(state tls.ConnectionState) error { return m.revoked.check(state.VerifiedChains) }
+	config.VerifyConnection = func(state tls.ConnectionState) error {
+		err := m.revoked.check(state.VerifiedChains)
+		if err != nil {
+			s.refused.Add(1)
+		}
+		return err
+	}
 	return config
 }
 

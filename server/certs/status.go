@@ -22,6 +22,9 @@ type Status struct {
 	// Reloads and Failures count the changes of the files that were applied and
 	// refused, without New's load.
 	Reloads, Failures uint64
+	// Refused counts the handshakes of clients whose certificate is revoked. Those of others,
+	// such as a certificate of an unknown CA, crypto/tls refuses before it asks.
+	Refused uint64
 }
 
 // Status returns the state.
@@ -31,6 +34,6 @@ func (s *Source) Status() Status {
 	used := s.used.Load()
 	return Status{
 		NotAfter: used.notAfter, CAsNotAfter: used.casNotAfter, CRLNextUpdate: used.revoked.nextUpdate(),
-		Loaded: s.loaded, Err: s.err, Warnings: s.warnings, Reloads: s.reloads, Failures: s.failures,
+		Loaded: s.loaded, Err: s.err, Warnings: s.warnings, Reloads: s.reloads, Failures: s.failures, Refused: s.refused.Load(),
 	}
 }

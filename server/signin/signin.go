@@ -51,8 +51,8 @@ type Options struct {
 	Issuer string
 	// ClientID is the service's id at the issuer; one of the issuer's audiences.
 	ClientID string
-	// ClientSecret authenticates the service. "": the issuer requires none.
-	ClientSecret string
+	// ClientSecret returns what authenticates the service now. Nil: the issuer requires nothing.
+	ClientSecret func() string
 	// RedirectURL is where the issuer sends browsers back to: the service's address, as
 	// browsers see it, and CallbackPath.
 	RedirectURL string
@@ -372,12 +372,15 @@ func (s *SignIn) find(ctx context.Context) (auth.Endpoints, error) {
 }
 
 func (s *SignIn) config(e auth.Endpoints) *oauth2.Config {
-	style := oauth2.AuthStyleInHeader
-	if s.options.ClientSecret == "" || e.SecretInForm {
+	style, secret := oauth2.AuthStyleInHeader, ""
+	if s.options.ClientSecret != nil {
+		secret = s.options.ClientSecret()
+	}
+	if secret == "" || e.SecretInForm {
 		style = oauth2.AuthStyleInParams
 	}
 	return &oauth2.Config{
-		ClientID: s.options.ClientID, ClientSecret: s.options.ClientSecret, RedirectURL: s.options.RedirectURL, Scopes: s.options.Scopes,
+		ClientID: s.options.ClientID, ClientSecret: secret, RedirectURL: s.options.RedirectURL, Scopes: s.options.Scopes,
 		Endpoint: oauth2.Endpoint{AuthURL: e.Authorization, TokenURL: e.Token, AuthStyle: style},
 	}
 }

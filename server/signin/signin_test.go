@@ -53,7 +53,7 @@ func withSignIn(t *testing.T, issuer *signintest.Issuer, changes ...func(*server
 	// first.
 	s := servertest.Start(t, append([]func(*servertest.Setup){servertest.WithPage, func(su *servertest.Setup) {
 		su.Options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
-		su.Options.SignIn = &signin.Options{ClientID: signintest.ClientID, ClientSecret: signintest.ClientSecret, RedirectURL: "http://127.0.0.1:1" + signin.CallbackPath, Scopes: []string{"openid", "groups"}}
+		su.Options.SignIn = &signin.Options{ClientID: signintest.ClientID, ClientSecret: func() string { return signintest.ClientSecret }, RedirectURL: "http://127.0.0.1:1" + signin.CallbackPath, Scopes: []string{"openid", "groups"}}
 	}}, changes...)...)
 	issuer.LeadsTo("http://127.0.0.1:1" + signin.CallbackPath)
 	return s

@@ -18,7 +18,7 @@ func checkOnly(cmd *cobra.Command, s *settings) error {
 		return cli.BadInput(err)
 	}
 	managerflags.TellNotes(cmd, edge.notes)
-	_, err = s.SignIn.open(edge.access)
+	_, err = s.SignIn.open(edge, zap.NewNop())
 	edge.close()
 	if err != nil {
 		return cli.BadInput(err)

@@ -110,6 +110,8 @@ type edge struct {
 	source *certs.Source
 	stop   context.CancelFunc
 	done   sync.WaitGroup
+	// follow follows a file until close.
+	follow func(run func(context.Context))
 	// counts has the sources of metrics.
 	counts edgeCollector
 	// notes are worth a word at the start.
@@ -120,14 +122,15 @@ type edge struct {
 func (s *edgeSettings) open(log *zap.Logger, kept time.Duration) (*edge, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	e := &edge{stop: cancel}
-	if err := errors.Join(s.openTLS(ctx, e, log), s.openAccess(ctx, e, log, kept)); err != nil {
+	e.follow = func(run func(context.Context)) { e.done.Go(func() { run(ctx) }) }
+	if err := errors.Join(s.openTLS(e, log), s.openAccess(e, log, kept)); err != nil {
 		e.close()
 		return nil, err
 	}
 	return e, nil
 }
 
-func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) error {
+func (s *edgeSettings) openTLS(e *edge, log *zap.Logger) error {
 	o := s.certOptions()
 	if o.CertFile == "" {
 		return nil
@@ -146,11 +149,11 @@ func (s *edgeSettings) openTLS(ctx context.Context, e *edge, log *zap.Logger) er
 	}
 	e.notes = e.source.Status().Warnings
 	e.counts.certs = e.source.Status
-	e.done.Go(func() { e.source.Run(ctx) })
+	e.follow(e.source.Run)
 	return nil
 }
 
-func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger, kept time.Duration) error {
+func (s *edgeSettings) openAccess(e *edge, log *zap.Logger, kept time.Duration) error {
 	if !s.asks() {
 		return nil
 	}
@@ -174,7 +177,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 	e.counts.auth, e.counts.tokens, e.counts.issuers = authenticator.Stats, options.TokensFile != "", options.OIDCFile != ""
 	e.access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
 	if s.PolicyFile == "" {
-		e.notes = []string{"no policy file: every caller with credentials may do everything, also delete, override, operate and simulate: give --policy-file"}
+		e.notes = append(e.notes, "no policy file: every caller with credentials may do everything, also delete, override, operate and simulate: give --policy-file")
 		return nil
 	}
 	p, err := policy.OpenWithin(s.PolicyFile, kept, watched)
@@ -182,7 +185,7 @@ func (s *edgeSettings) openAccess(ctx context.Context, e *edge, log *zap.Logger,
 		return s.withFlags(err)
 	}
 	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, append(e.notes, p.Load().Warnings...)
-	e.done.Go(func() { p.Run(ctx) })
+	e.follow(p.Run)
 	return nil
 }
 

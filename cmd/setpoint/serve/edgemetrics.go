@@ -16,6 +16,7 @@ type edgeCollector struct {
 	certs  func() certs.Status
 	auth   func() auth.Stats
 	policy func() files.Stats
+	signIn func() files.Stats // of the secret of the page's sign-in
 	redis  func() redisFilesStatus
 	// tokens and issuers report that there are files of them.
 	tokens, issuers bool
@@ -59,6 +60,9 @@ func (c edgeCollector) Collect(metrics chan<- prometheus.Metric) {
 	if c.policy != nil {
 		m.file("policy", c.policy())
 	}
+	if c.signIn != nil {
+		m.file("ui_oidc_client_secret", c.signIn())
+	}
 	if c.redis != nil {
 		m.redis(c.redis())
 	}
@@ -66,6 +70,9 @@ func (c edgeCollector) Collect(metrics chan<- prometheus.Metric) {
 		return
 	}
 	stats := c.auth()
+	if c.certs != nil {
+		stats.Refused[auth.ReasonRevoked] += c.certs().Refused // at the handshake
+	}
 	for reason, n := range stats.Refused {
 		m.counter(authFailures, n, string(reason))
 	}

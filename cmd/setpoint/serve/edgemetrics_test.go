@@ -148,3 +148,15 @@ func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 		}
 	}
 }
+
+// A revoked certificate is a failed authentication, whether a handshake refuses it or a call.
+func TestRefusedHandshakesAreCounted(t *testing.T) {
+	t.Parallel()
+	got := gathered(t, edgeCollector{
+		certs: func() certs.Status { return certs.Status{Refused: 2} },
+		auth:  func() auth.Stats { return auth.Stats{Refused: map[auth.Reason]uint64{auth.ReasonRevoked: 1}} },
+	})
+	if n := got["setpoint_auth_failures_total{reason=revoked_certificate}"]; n != 3 {
+		t.Errorf("%v are counted, want 3", n)
+	}
+}

@@ -54,7 +54,7 @@ var anEdge = edgeCollector{
 	redis: func() redisFilesStatus {
 		return redisFilesStatus{&files.Stats{}, &files.Stats{}, &certs.Status{NotAfter: time.Unix(1, 0), CAsNotAfter: time.Unix(1, 0)}}
 	},
-	policy: func() files.Stats { return files.Stats{} }, tokens: true, issuers: true,
+	policy: func() files.Stats { return files.Stats{} }, signIn: func() files.Stats { return files.Stats{} }, tokens: true, issuers: true,
 }
 
 // allMetrics gathers our own metrics of such a server, by name.

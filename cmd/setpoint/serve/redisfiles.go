@@ -62,7 +62,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 			continue
 		}
 		options := files.Options{MaxBytes: files.MaxSecretBytes, OnChange: changed}
-		watched, err := files.Open(parsePassword, options, each.path)
+		watched, err := files.Open(parseSecret, options, each.path)
 		if err != nil {
 			return fmt.Errorf("--%s: %w", each.flag, err)
 		}
@@ -89,18 +89,19 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 	return nil
 }
 
-// errNoPassword is the error of a file that may be in the middle of a write.
-var errNoPassword = errors.New("the file has no password")
+// errNoSecret is the error of a file that may be in the middle of a write.
+var errNoSecret = errors.New("the file is empty")
 
-func parsePassword(contents [][]byte) (string, error) {
-	password := strings.TrimRight(string(contents[0]), "\r\n")
+// parseSecret reads a file with a password, or another secret.
+func parseSecret(contents [][]byte) (string, error) {
+	secret := strings.TrimRight(string(contents[0]), "\r\n")
 	switch {
-	case password == "":
-		return "", errNoPassword
-	case strings.ContainsAny(password, "\r\n"):
-		return "", errors.New("the file has more than one line; it must have the password alone")
+	case secret == "":
+		return "", errNoSecret
+	case strings.ContainsAny(secret, "\r\n"):
+		return "", errors.New("the file has more than one line; it must have the secret alone")
 	}
-	return password, nil
+	return secret, nil
 }
 
 // secrets are what the store asks for.

@@ -213,7 +213,7 @@ func TestRedisFilesThatCantBeUsed(t *testing.T) {
 		change func(*redisSettings)
 		want   string
 	}{
-		"no password":                 {func(s *redisSettings) { s.PasswordFile = empty }, "--redis-password-file: the file has no password"},
+		"no password":                 {func(s *redisSettings) { s.PasswordFile = empty }, "--redis-password-file: the file is empty"},
 		"no file of it":               {func(s *redisSettings) { s.PasswordFile = dir + "/none" }, "--redis-password-file: stat " + dir + "/none: no such file or directory"},
 		"none of the sentinels'":      {func(s *redisSettings) { s.SentinelPasswordFile = dir + "/none" }, "--redis-sentinel-password-file: stat " + dir + "/none: no such file or directory"},
 		"authorities without any":     {func(s *redisSettings) { s.TLSFiles.CAFile = empty }, "--redis-tls-ca-file: " + empty},

@@ -123,13 +123,13 @@ func serve(ctx context.Context, s *settings) error {
 	if r, ok := histories.(redisStore); ok {
 		edge.counts.redis = r.files.status
 	}
+	if options.SignIn, err = s.SignIn.open(edge, log); err != nil {
+		return cli.BadInput(err)
+	}
 	if err := metrics.Register(edge.counts); err != nil {
 		return err
 	}
 	options.Access, options.TLS = edge.access, edge.tls
-	if options.SignIn, err = s.SignIn.open(edge.access); err != nil {
-		return cli.BadInput(err)
-	}
 	fetching, err := s.openSources(metrics, log)
 	if err != nil {
 		return cli.BadInput(err)

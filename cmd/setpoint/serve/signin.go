@@ -1,15 +1,12 @@
 package serve
 
 import (
-	"errors"
 	"fmt"
-	"os"
-	"strings"
 
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
-	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/signin"
 )
 
@@ -22,7 +19,7 @@ type signInSettings struct {
 func (s *signInSettings) list() []config.Setting {
 	return []config.Setting{
 		config.String(&s.ClientID, "ui-oidc-client-id", "`id` by which an issuer of --auth-oidc-file knows the service, one of the issuer's audiences there; users of the web page then sign in with the issuer. Empty: they need a token"),
-		config.String(&s.SecretFile, "ui-oidc-client-secret-file", "`file` with the client's secret; none for a public client"),
+		config.String(&s.SecretFile, "ui-oidc-client-secret-file", "`file` with the client's secret; reloaded when it changes; none for a public client"),
 		config.String(&s.Issuer, "ui-oidc-issuer", "`URL` of the issuer to sign in with; empty means the only one of --auth-oidc-file"),
 		config.String(&s.RedirectURL, "ui-oidc-redirect-url", "`URL` that the issuer sends browsers back to: the REST address as browsers know it, and "+signin.CallbackPath),
 		config.Strings(&s.Scopes, "ui-oidc-scopes", "`scopes` to ask the issuer for, openid among them"),
@@ -55,33 +52,23 @@ func (s *signInSettings) validate(refuse config.Refuse, ui bool, oidcFile string
 	}
 }
 
-// open reads the secret and checks the settings with the issuers that are accepted; nil: users
-// don't sign in with one.
-func (s *signInSettings) open(access *server.Access) (*signin.Options, error) {
-	o, err := s.options()
-	if o == nil || err != nil {
-		return nil, err
-	}
-	if _, err := signin.New(*o, access.Authenticator, nil, zap.NewNop()); err != nil {
-		return nil, fmt.Errorf("--ui-oidc-client-id: %w", err)
-	}
-	return o, nil
-}
-
-func (s *signInSettings) options() (*signin.Options, error) {
+// open reads the secret, follows it until the edge is closed, and checks the settings with the issuers that are
+// accepted; nil: users don't sign in with one.
+func (s *signInSettings) open(e *edge, log *zap.Logger) (*signin.Options, error) {
 	if !s.used() {
 		return nil, nil
 	}
 	o := s.Options
-	if s.SecretFile == "" {
-		return &o, nil
+	if s.SecretFile != "" {
+		secret, err := files.Open(parseSecret, files.Options{MaxBytes: files.MaxSecretBytes, OnChange: logReload(log)}, s.SecretFile)
+		if err != nil {
+			return nil, fmt.Errorf("--ui-oidc-client-secret-file: %s: %w", s.SecretFile, err)
+		}
+		o.ClientSecret, e.counts.signIn = secret.Load, secret.Stats
+		e.follow(secret.Run)
 	}
-	secret, err := os.ReadFile(s.SecretFile)
-	if err != nil {
-		return nil, fmt.Errorf("--ui-oidc-client-secret-file: %w", err)
-	}
-	if o.ClientSecret = strings.TrimRight(string(secret), "\r\n"); o.ClientSecret == "" {
-		return nil, errors.New("--ui-oidc-client-secret-file: " + s.SecretFile + " is empty")
+	if _, err := signin.New(o, e.access.Authenticator, nil, zap.NewNop()); err != nil {
+		return nil, fmt.Errorf("--ui-oidc-client-id: %w", err)
 	}
 	return &o, nil
 }

@@ -1,8 +1,16 @@
 package serve
 
 import (
+	"os"
 	"strings"
 	"testing"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/server/signin"
 )
 
 func TestSettingsOfSignIn(t *testing.T) {
@@ -22,5 +30,40 @@ func TestSettingsOfSignIn(t *testing.T) {
 		if err := s.validate(); err == nil || !strings.Contains(err.Error(), tt.problem) {
 			t.Errorf("%s: %v, want %s", tt.name, err, tt.problem)
 		}
+	}
+}
+
+// The secret is replaced while the service runs, as all files are.
+func TestTheSecretOfSignInIsFollowed(t *testing.T) {
+	t.Parallel()
+	secret := clitest.File(t, "secret", "one\n")
+	s := defaultSettings()
+	s.Edge.Auth.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
+	s.SignIn.ClientID, s.SignIn.SecretFile, s.SignIn.RedirectURL = "setpoint", secret, "http://127.0.0.1:1"+signin.CallbackPath
+	edge, err := s.Edge.open(zap.NewNop(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer edge.close()
+	o, err := s.SignIn.open(edge, zap.NewNop())
+	if err != nil || o.ClientSecret() != "one" {
+		t.Fatalf("%+v, %v", o, err)
+	}
+	if err := os.WriteFile(secret, []byte("two\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for began := time.Now(); o.ClientSecret() != "two"; time.Sleep(100 * time.Millisecond) {
+		if time.Since(began) > 10*files.DefaultInterval {
+			t.Fatal("the secret is not followed")
+		}
+	}
+	if got := gathered(t, edge.counts)["setpoint_file_last_reload_successful{file=ui_oidc_client_secret}"]; got != 1 {
+		t.Errorf("the metric is %v", got)
+	}
+	if err := os.WriteFile(secret, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.SignIn.open(edge, zap.NewNop()); err == nil || err.Error() != "--ui-oidc-client-secret-file: "+secret+": the file is empty" {
+		t.Errorf("an empty secret: %v", err)
 	}
 }
