@@ -22,6 +22,8 @@ const (
 	CauseDisabled      Cause = "disabled at 0"
 	CauseReversals     Cause = "reversals"
 	CauseForecast      Cause = "forecast"
+	// CauseMembers is that of a change of a fleet's count without a decision: a member was lost, or returned.
+	CauseMembers Cause = "members"
 	CauseOther         Cause = "other"
 )
 

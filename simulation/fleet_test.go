@@ -397,6 +397,16 @@ func TestFleetsConserveLoadAndAreRepeatable(t *testing.T) {
 			if got := f.Served + f.Lost + f.Queued + f.Returning; math.Abs(got-want) > 1e-6*want || math.Abs(f.Offered-want) > 1e-6*want {
 				t.Errorf("seed %d, %v: served, lost and waiting are %g, offered %g, the load is %g", seed, rule, got, f.Offered, want)
 			}
+			last := int32(-1)
+			for _, change := range result.Actions {
+				if change.From == change.To || last >= 0 && change.From != last || change.Cause == "" {
+					t.Errorf("seed %d, %v: at %s a change from %d to %d after one to %d", seed, rule, change.At, change.From, change.To, last)
+				}
+				last = change.To
+			}
+			if len(result.Actions) != f.Ups+f.Downs {
+				t.Errorf("seed %d, %v: %d changes, and %d up and %d down are counted", seed, rule, len(result.Actions), f.Ups, f.Downs)
+			}
 			if result.Steps != 30 || result.Work <= 0 {
 				t.Errorf("seed %d, %v: %d evaluations, work %d", seed, rule, result.Steps, result.Work)
 			}

@@ -404,11 +404,13 @@ func (f *fleetRun) round() error {
 	}
 	if d := f.decided; d != nil {
 		w.figures.decided(w, d, step.Cause)
-		if d.Changes() && w.keepsActions {
-			f.result.Actions = append(f.result.Actions, Action{
-				At: w.now, From: d.Current, To: d.Desired, Load: step.Load, Reason: ReasonOf(d), Cause: step.Cause,
-			})
+	}
+	if before != total && w.keepsActions {
+		action := Action{At: w.now, From: before, To: total, Load: step.Load, Reason: "a member was lost, has returned, or has not what it was told", Cause: CauseMembers}
+		if f.decided != nil && f.decided.Changes() {
+			action.Reason, action.Cause = ReasonOf(f.decided), step.Cause
 		}
+		f.result.Actions = append(f.result.Actions, action)
 	}
 	f.decided = nil
 	f.result.Steps++
