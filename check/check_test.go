@@ -410,6 +410,11 @@ func TestChecksAreBounded(t *testing.T) {
 	for name, h := range map[string]*histories{"more than 20000 scenarios": full(MaxScenarios, 0), "more than 1000000 steps": full(0, MaxSteps-1)} {
 		refuses(name, h.file(t.Context(), recorded(t, renamed(first(t)))[0], func(err error) { t.Error(err) }), name)
 	}
+	gone := full(0, 0)
+	gone.changes = []*change{{old: &side(t, "web.yaml", scaler("web", 5)).specs[0], what: Removed}}
+	if err := gone.file(t.Context(), flight()[0], func(err error) { t.Error(err) }); err != nil || len(gone.others) > 0 {
+		t.Errorf("the recording of what is removed is of others, which do not change: %v, %v", gone.others, err)
+	}
 	if h := full(MaxScenarios-1, 0); h.file(t.Context(), recorded(t, renamed(first(t)))[0], func(err error) { t.Error(err) }) != nil {
 		t.Error("the last scenario is refused")
 	}

@@ -267,6 +267,7 @@ func (h *histories) take(ctx context.Context, file string, scenario *recording.S
 	}
 	for _, c := range h.changes {
 		if c.new == nil {
+			matched = matched || objectOf(c.old) == object
 			continue
 		}
 		same := objectOf(c.new) == object || c.old != nil && objectOf(c.old) == object
