@@ -153,6 +153,21 @@ func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
 	}
 }
 
+// Stages that changed nothing have no row.
+func TestStagesThatChangedNothingHaveNoRow(t *testing.T) {
+	t.Parallel()
+	one := []*setpointv1.Adjustment{{Stage: "OVERRIDE"}}
+	for _, tt := range []struct {
+		adjustments []*setpointv1.Adjustment
+		without     *int32
+		rows        int
+	}{{nil, nil, 0}, {nil, new(int32(10)), 0}, {nil, new(int32(12)), 1}, {one, new(int32(10)), 2}, {one, nil, 1}} {
+		if rows := stageRows(tt.adjustments, tt.without, 10); len(rows) != tt.rows || tt.rows > 0 && rows[0][0] != "Stages" {
+			t.Errorf("%v without %v: %v", tt.adjustments, tt.without, rows)
+		}
+	}
+}
+
 // What targets get and explain say is what the list says, with the instants of what comes with the clock.
 func TestTheStatesOfOneTarget(t *testing.T) {
 	t.Parallel()

@@ -32,7 +32,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		row("Reason", "%s", last.GetReason())
 	}
 	row("Outcome", "%s", outcome(t.GetName(), last))
-	for _, r := range stageRows(last.GetAdjustments(), last.PlainDesiredReplicas) {
+	for _, r := range stageRows(last.GetAdjustments(), last.PlainDesiredReplicas, last.GetDesiredReplicas()) {
 		row(r[0], "%s", r[1])
 	}
 	for _, o := range overrides {
@@ -68,13 +68,13 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		len(t.GetHistory().GetRecommendations()), len(t.GetHistory().GetScaleUps()), len(t.GetHistory().GetScaleDowns()))
 }
 
-// stageRows are names and values of what the stages changed; without is the count without them, nil: they took
-// no part.
-func stageRows(adjustments []*setpointv1.Adjustment, without *int32) (rows [][2]string) {
+// stageRows are names and values of what the stages changed of a count; without is the count without them, nil: they took
+// no part. There are none where they changed nothing.
+func stageRows(adjustments []*setpointv1.Adjustment, without *int32, desired int32) (rows [][2]string) {
 	for _, a := range adjustments {
 		rows = append(rows, [2]string{"", explain.Adjustment(a)})
 	}
-	if without != nil {
+	if without != nil && (len(rows) > 0 || *without != desired) {
 		rows = append(rows, [2]string{"", adjusted.Without(*without)})
 	}
 	if len(rows) > 0 {

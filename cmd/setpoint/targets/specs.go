@@ -296,7 +296,7 @@ func (c *specsCommand) poll(cmd *cobra.Command, args []string) error {
 		if r.GetReason() != "" {
 			fmt.Fprintf(w, "Reason\t%s\n", printable.Text(r.GetReason()))
 		}
-		for _, row := range stageRows(r.GetAdjustments(), r.PlainDesiredReplicas) {
+		for _, row := range stageRows(r.GetAdjustments(), r.PlainDesiredReplicas, r.GetDesiredReplicas()) {
 			fmt.Fprintf(w, "%s\t%s\n", row[0], printable.Text(row[1]))
 		}
 		fmt.Fprintf(w, "Decided\t%s\n", instant(r.GetEvaluationTime()))
