@@ -169,7 +169,7 @@ func (o *Object) Why(now time.Time) string {
 	case d != nil:
 		add(d.Notice, agent.Figures{Metrics: d.Metrics, Limits: d.Limits, Adjusted: d.adjusted(), Fleet: d.Fleet}.With(d.Reason))
 	}
-	if o.Warning != "" {
+	if o.Warning != "" && (o.Hold == nil || o.Hold.Message != o.Warning) {
 		add("warning: " + o.Warning)
 	}
 	return oneLine(agent.Plain(strings.Join(parts, "; ")))

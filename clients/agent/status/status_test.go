@@ -204,6 +204,7 @@ func TestTheStatusIsText(t *testing.T) {
 		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
 		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, At: now.Add(-4 * time.Second), Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
 		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
+		{Key: agent.Key{Namespace: "shop", Name: "max"}, Hold: &Held{"InvalidObject", "max: is x", now.Add(-3 * time.Hour)}, Warning: "max: is x"},
 		{Key: agent.Key{Namespace: "shop", Name: "new"}, Error: "failed to get no usage yet", Cause: "no usage yet", Waiting: true, Decision: &Decided{}},
 		{Key: agent.Key{Namespace: "shop", Name: "out"}, Error: "failed to get the value fell from 50 to 0", Cause: "the value fell from 50 to 0", Decision: &Decided{Adjusted: "External:q fell from 50 to 0"}},
 	}}
@@ -211,12 +212,13 @@ func TestTheStatusIsText(t *testing.T) {
 	if err := s.WriteText(&text); err != nil {
 		t.Fatal(err)
 	}
-	const want = "fake demo: 5 objects, 1 held, 2 with errors; setpoint v1; shadow: nothing is applied\n" +
+	const want = "fake demo: 6 objects, 2 held, 2 with errors; setpoint v1; shadow: nothing is applied\n" +
 		"PROBLEM: a b\n" +
 		"OBJECT    STATE    REPLICAS  EVALUATED  LAST SCALED\n" +
 		"shop/web  held     -         -          -\n    InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
 		"shop/api  shadow   2 → 3     4s ago     1 → 2, 3d ago\n    cpu 90%, queue 12; cpu above target\n" +
 		"shop/db   error    -         -          -\n    no usage\n" +
+		"shop/max  held     -         -          -\n    InvalidObject, for 3h: max: is x\n" +
 		"shop/new  waiting  0         -          -\n    no usage yet\n" +
 		"shop/out  error    0         -          -\n    External:q fell from 50 to 0\n"
 	if text.String() != want {
