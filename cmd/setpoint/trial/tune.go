@@ -33,6 +33,9 @@ import (
 // asYAML is the form of the chosen spec alone.
 const asYAML = "yaml"
 
+// unchanged says why the chosen spec is the given one.
+const unchanged = "the spec as it is: none that passes is more than 5 % cheaper"
+
 // maxReversals is one each second of a day.
 const maxReversals = 86400
 
@@ -155,6 +158,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	}
 	if read.Object.Spec.ScaleTargetRef.Name == "" { // no manifest, which says what it scales
 		c.stored = read.Stored
+	}
+	if c.output.Form == asYAML && result.Best != nil && result.Best.Changes == 0 { // which the text says
+		fmt.Fprintln(cmd.ErrOrStderr(), unchanged)
 	}
 	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
 }
@@ -378,7 +384,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 	case !r.Passed:
 		fmt.Fprintf(w, "NOT CONFIRMED: it misses the goal with %s\n", missed(r.Best))
 	case r.Best.Changes == 0:
-		fmt.Fprintln(w, "the spec as it is: none that passes is more than 5 % cheaper")
+		fmt.Fprintln(w, unchanged)
 	default:
 		fmt.Fprintln(w, "it passes all trials, and has no warning of lint that the given spec does not have")
 	}

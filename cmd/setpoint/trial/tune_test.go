@@ -86,7 +86,11 @@ func TestTuneOfAStoredSpecIsAStoredSpec(t *testing.T) {
 	t.Parallel()
 	world := clitest.File(t, "world.yaml", "duration: 1h\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	const given = "name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {minReplicas: 1, maxReplicas: 20, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}]}\n"
-	got := run(t, given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "-o", "yaml").Stdout
+	tuned := run(t, given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "-o", "yaml")
+	got := tuned.Stdout
+	if !strings.Contains(got, "averageUtilization: 40\n") || tuned.Stderr != unchanged+"\n" {
+		t.Errorf("the given spec is chosen, and standard error does not say so: %q\n%s", tuned.Stderr, got)
+	}
 	if !strings.Contains(got, "name: clusters/a/namespaces/b/targets/c\n") || !strings.Contains(got, "period: 10s\n") || !strings.Contains(got, "maxReplicas: 20") || strings.Contains(got, "scaleTargetRef") || strings.Contains(got, "kind:") {
 		t.Errorf("%s", got)
 	}
