@@ -35,12 +35,20 @@ const (
 func Main(root *cobra.Command) {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
-	err := Execute(ctx, CalledAs(root, os.Args[0]))
+	err := interrupted(ctx, Execute(ctx, CalledAs(root, os.Args[0])))
 	stop()
 	if message := Failure(err); message != "" {
 		fmt.Fprintln(os.Stderr, message)
 	}
 	os.Exit(ExitCode(err))
+}
+
+// interrupted is the error of a command, or the signal that ended its context if that is why it failed.
+func interrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // Execute runs a program's command. Cobra adds completion no sooner, because that keeps where it prints to, and would show
