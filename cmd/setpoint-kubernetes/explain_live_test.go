@@ -66,6 +66,10 @@ func serveLive(t *testing.T, answers map[string]string) (kubeconfig string, meth
 		used = append(used, r.Method)
 		mu.Unlock()
 		w.Header().Set("Content-Type", "application/json")
+		if strings.HasSuffix(r.URL.Path, "/autoscalers/without-kind") { // as an API server without the definition answers
+			http.NotFound(w, r)
+			return
+		}
 		answer, ok := answers[r.URL.Path]
 		if !ok {
 			w.WriteHeader(http.StatusNotFound)
@@ -333,6 +337,8 @@ func TestExplainLiveTellsWhatIsWrong(t *testing.T) {
 		{"a context without a cluster", []string{"--live", "hpa/web", "--context", "nowhere"}, cli.ExitUsage, "--live: "},
 		{"a kubeconfig of nothing", []string{"--live", "hpa/web", "--kubeconfig", empty}, cli.ExitUsage, "--live: no cluster is configured: give --kubeconfig, or set $KUBECONFIG"},
 		{"no such autoscaler", []string{"--live", "hpa/worker"}, cli.ExitFailed, "worker not found"},
+		{"no such kind", []string{"--live", "asr/without-kind"}, cli.ExitFailed, "--live: the cluster has no kind Autoscaler of autoscaling.setpoint.dev: install its CustomResourceDefinition"},
+		{"no such own autoscaler", []string{"--live", "asr/worker"}, cli.ExitFailed, "worker not found"},
 		{"no such namespace", []string{"--live", "hpa/web", "-n", "warehouse"}, cli.ExitFailed, "web not found"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"fmt"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -52,7 +54,11 @@ func (l *liveCluster) read(ctx context.Context, kind liveKind, namespace, name s
 		return hpa, l.get(ctx, autoscalingv2.SchemeGroupVersion, "horizontalpodautoscalers", namespace, name, hpa)
 	}
 	own := &autoscalingcrd.Autoscaler{}
-	return own, l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
+	err := l.get(ctx, autoscalingcrd.GroupVersion, "autoscalers", namespace, name, own)
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) { // not of an object
+		err = fmt.Errorf("--live: the cluster has no kind Autoscaler of %s: install its CustomResourceDefinition, or name an hpa/NAME", autoscalingcrd.GroupVersion.Group)
+	}
+	return own, err
 }
 
 // optionsOf are the autoscaler's own options, nil: none. An API server that has taken an HPA with minReplicas 0 has
