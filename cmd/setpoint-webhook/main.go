@@ -44,8 +44,9 @@ their state with POST /observe, and sets the count with POST /apply. Both sides 
 with a shared key.`,
 		Example: `  echo "k1:$(openssl rand -hex 32)" >keys
   setpoint-webhook agent --cluster=demo --insecure --webhook-url=http://127.0.0.1:8000 --webhook-key-file=keys`,
-		Settings: s.list(),
-		Open:     s.open,
+		DoctorExample: "  setpoint-webhook doctor --cluster=demo --server=setpoint:9090 --token-file=token --webhook-url=https://queue.example.com --webhook-key-file=keys",
+		Settings:      s.list(),
+		Open:          s.open,
 	}
 }
 

@@ -66,7 +66,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 	}
 	row("Members", "%s", members(f))
 	if silent := quiet(f, now); silent > 0 {
-		row("", "nobody has called for %s: there are no decisions, and all keep what they have", printable.Age(silent))
+		row("", "nobody has called for %s: there are no decisions, and all keep what they have; nobody becomes lost, as silence counts only while others call", printable.Age(silent))
 	}
 	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])

@@ -98,7 +98,7 @@ func (c *command) newCreate() *cobra.Command {
 			"of the target's spec, except that the current replicas may always be kept.",
 		Example: "  setpoint override create clusters/eu-1/namespaces/shop --hold --for 2h --reason \"database migration\"\n" +
 			"  setpoint override create web -n shop --no-scale-down --for 90m --reason \"load test\"\n" +
-			"  setpoint override create clusters/eu-1/namespaces/shop/targets/web --floor 8 --until 2026-11-27T06:00:00Z --reason \"sale\"",
+			"  setpoint override create clusters/eu-1/namespaces/shop/targets/web --floor 8 --until \"$(date -u +%F)T23:59:59Z\" --reason \"sale\"",
 		Args: cobra.ExactArgs(1),
 		RunE: c.create,
 	}
@@ -364,7 +364,11 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 	case len(found) == 0:
 		return "", fmt.Errorf("no target %s of a namespace %s is known that you may read: give --cluster CLUSTER, or its whole name", name, c.namespace)
 	case len(found) > 1:
-		return "", fmt.Errorf("%d targets have this name, %s: give --cluster CLUSTER", len(found), strings.Join(found[:min(len(found), mostFound)], ", "))
+		named := strings.Join(found[:min(len(found), mostFound)], ", ")
+		if len(found) > mostFound {
+			named += ", …"
+		}
+		return "", fmt.Errorf("%d targets have this name, %s: give --cluster CLUSTER", len(found), named)
 	}
 	return found[0], nil
 }

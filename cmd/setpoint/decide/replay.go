@@ -92,7 +92,7 @@ is not a scenario, a truncated or empty file, or a scenario that the server refu
 Without a server the recommender itself decides, also for specs that the service
 would refuse. A server must have been started with --allow-evaluation-time; each
 scenario gets a target of its own there, which is deleted afterwards.`,
-		Example: "  setpoint replay recording.jsonl.gz\n  setpoint replay --spec new-hpa.yaml production.jsonl\n  setpoint replay -o json --server 127.0.0.1:9090 recording.jsonl | tail -n 1",
+		Example: "  setpoint replay recording.jsonl.gz\n  setpoint replay --spec new-hpa.yaml production.jsonl\n  setpoint replay -o json --server 127.0.0.1:9090 recording.jsonl | tail -n 1  # a server with --allow-evaluation-time",
 		Args:    cobra.MinimumNArgs(1),
 		RunE:    c.run,
 	}
