@@ -24,7 +24,7 @@ const (
 	CauseForecast      Cause = "forecast"
 	// CauseMembers is that of a change of a fleet's count without a decision: a member was lost, or returned.
 	CauseMembers Cause = "members"
-	CauseOther         Cause = "other"
+	CauseOther   Cause = "other"
 )
 
 // ReasonOf is the reason of a decision in upstream's words, and what stages and overrides say of it.

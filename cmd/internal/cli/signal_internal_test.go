@@ -18,7 +18,7 @@ func TestAnInterruptIsNamed(t *testing.T) {
 	}
 	cancel(signaled)
 	for err, want := range map[error]error{canceled: signaled, wrong: wrong, nil: nil} {
-		if got := interrupted(ctx, err); got != want { //nolint:errorlint // these values
+		if got := interrupted(ctx, err); got != want {
 			t.Errorf("of %v: %v, want %v", err, got, want)
 		}
 	}
