@@ -49,7 +49,7 @@ func TestCheck(t *testing.T) {
 		"must be given together":                   {"--nomad-tls-cert-file=" + token},
 		"is empty: name a namespace":               {"--nomad-namespace="},
 		"25 is not from 1 to 24":                   {"--statistics-concurrency=25"},
-		"must be certificates in PEM":                      {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
+		"must be certificates in PEM":              {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
