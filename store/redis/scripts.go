@@ -53,15 +53,15 @@ if v ~= ARGV[1] then
   if v == string.sub(ARGV[2], 1, 9) then return 1 end
   return redis.call('GET', KEYS[1])
 end
-local set = {'SET', KEYS[1], ARGV[2]}
-if ARGV[3] ~= '0' then set[4], set[5] = 'PX', ARGV[3] end
 if ARGV[4] then
+  local set = {'SET', KEYS[1], ARGV[2]}
+  if ARGV[3] ~= '0' then set[4], set[5] = 'PX', ARGV[3] end
   local reply = redis.pcall(unpack(set))
   if not reply.err then return 1 end
   if not string.find(reply.err, 'OOM ', 1, true) then return reply end
   redis.call('DEL', KEYS[1])
-end
-redis.call(unpack(set))
+  redis.call(unpack(set))
+elseif ARGV[3] == '0' then redis.call('SET', KEYS[1], ARGV[2]) else redis.call('SET', KEYS[1], ARGV[2], 'PX', ARGV[3]) end
 return 1`)
 
 	// createScript is swapScript for a key that does not exist. ARGV[4] is in the index
