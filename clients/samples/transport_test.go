@@ -208,7 +208,7 @@ func TestTLSThatDoesNotCome(t *testing.T) {
 			_ = tls.Server(c, &tls.Config{Certificates: []tls.Certificate{pair}}).Handshake()
 		}, TLS{CAFile: files.CAFile, ServerName: "prom.example"}, patience, Unreachable, "not trusted"},
 		{"no authority's file", discard, TLS{CAFile: "/nowhere/ca.crt"}, patience, Unprepared, "tls.caFile can't be read"},
-		{"a key as authority", discard, TLS{CAFile: files.ServerKeyFile}, patience, Unprepared, "has no certificate"},
+		{"a key as authority", discard, TLS{CAFile: files.ServerKeyFile}, patience, Unprepared, "must be certificates in PEM"},
 		{"no certificate's file", discard, TLS{CertFile: "/nowhere/c", KeyFile: "/nowhere/k"}, patience, Unprepared, "tls.certFile"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
