@@ -26,8 +26,8 @@ const (
 	base = "/ui/"            // where the service serves the page
 	mark = "<!-- assets -->" // of src/index.html
 	// leastPacked is the size in bytes from which on a file is committed as brotli only (.br), because every
-	// program with the page carries it: the editor, and the largest of the page.
-	leastPacked = 32 << 10
+	// program with the page carries it.
+	leastPacked = 8 << 10
 )
 
 func main() {
