@@ -252,18 +252,23 @@ func TestPendingChangesAreShownInTime(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			go c.showDue(ctx, &out)
+			shown := func() string {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return out.String()
+			}
 			r := &setpointv1.WatchDecisionsResponse{Target: "t", Decision: &setpointv1.Decision{RecommendationId: "a", Time: timestamppb.New(time.Now().Add(-ago)), Outcome: "PENDING"}}
 			if err := c.show(&out, r, time.Now()); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(after - time.Millisecond)
 			synctest.Wait()
-			if out.Len() > 0 {
+			if shown() != "" {
 				t.Errorf("decided %s ago: shown before %s", ago, after)
 			}
 			time.Sleep(300 * time.Millisecond)
 			synctest.Wait()
-			if !strings.Contains(out.String(), "PENDING") {
+			if !strings.Contains(shown(), "PENDING") {
 				t.Errorf("decided %s ago: not shown after %s", ago, after)
 			}
 		})
