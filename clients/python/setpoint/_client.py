@@ -169,23 +169,11 @@ class Client:
     def list_targets(self, parent: str, *, timeout: Optional[float] = None) -> Iterator[targets.Target]:
         """Lists the targets of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of
         either, sorted by name and without their history. Pages are asked for as they are needed."""
-        request = targets.ListTargetsRequest(parent=_name(parent))
-        while True:
-            page = self._call(_TARGETS + "ListTargets", request, targets.ListTargetsResponse, timeout)
-            yield from page.targets
-            if not page.next_page_token:
-                return
-            request = targets.ListTargetsRequest(parent=parent, page_token=page.next_page_token)
+        yield from self._pages(_TARGETS + "ListTargets", targets.ListTargetsRequest(parent=_name(parent)), targets.ListTargetsResponse, "targets", timeout)
 
     def list_decisions(self, target: str, *, timeout: Optional[float] = None) -> Iterator[targets.Decision]:
         """Lists the last decisions about a target, the newest first."""
-        request = targets.ListDecisionsRequest(parent=_name(target))
-        while True:
-            page = self._call(_TARGETS + "ListDecisions", request, targets.ListDecisionsResponse, timeout)
-            yield from page.decisions
-            if not page.next_page_token:
-                return
-            request = targets.ListDecisionsRequest(parent=target, page_token=page.next_page_token)
+        yield from self._pages(_TARGETS + "ListDecisions", targets.ListDecisionsRequest(parent=_name(target)), targets.ListDecisionsResponse, "decisions", timeout)
 
     def watch_decisions(
         self,
@@ -268,13 +256,7 @@ class Client:
     def list_target_specs(self, parent: str, *, fleets_only: bool = False, timeout: Optional[float] = None) -> Iterator[targets.TargetSpec]:
         """Lists the stored specs of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of either, by the
         names of their targets; with fleets_only those of fleets. Pages are asked for as they are needed."""
-        request = targets.ListTargetSpecsRequest(parent=_name(parent), fleets_only=fleets_only)
-        while True:
-            page = self._call(_TARGETS + "ListTargetSpecs", request, targets.ListTargetSpecsResponse, timeout)
-            yield from page.target_specs
-            if not page.next_page_token:
-                return
-            request = targets.ListTargetSpecsRequest(parent=parent, fleets_only=fleets_only, page_token=page.next_page_token)
+        yield from self._pages(_TARGETS + "ListTargetSpecs", targets.ListTargetSpecsRequest(parent=_name(parent), fleets_only=fleets_only), targets.ListTargetSpecsResponse, "target_specs", timeout)
 
     def delete_target_spec(self, name: str, *, etag: str = "", timeout: Optional[float] = None) -> None:
         """Deletes the stored spec of a target, with an etag only that version. It is sent once: of an error it is not
@@ -305,19 +287,22 @@ class Client:
     def list_overrides(self, cluster: str, *, resource: str = "", timeout: Optional[float] = None) -> Iterator[overrides.Override]:
         """Lists the overrides of clusters/{cluster}, "-" standing for all clusters: those in force and those that
         begin later. With resource only those that act on that target, namespace or cluster."""
-        request = overrides.ListOverridesRequest(parent=_name(cluster), resource=resource)
-        while True:
-            page = self._call(_OVERRIDES + "ListOverrides", request, overrides.ListOverridesResponse, timeout)
-            yield from page.overrides
-            if not page.next_page_token:
-                return
-            request = overrides.ListOverridesRequest(parent=cluster, resource=resource, page_token=page.next_page_token)
+        yield from self._pages(_OVERRIDES + "ListOverrides", overrides.ListOverridesRequest(parent=_name(cluster), resource=resource), overrides.ListOverridesResponse, "overrides", timeout)
 
     def delete_override(self, name: str, *, timeout: Optional[float] = None) -> None:
         """Deletes an override: it ends at once. NOT_FOUND says that there was none; it is taken for success
         when an earlier attempt of this call failed, for that may have deleted it."""
         request = overrides.DeleteOverrideRequest(name=_name(name))
         self._call(_OVERRIDES + "DeleteOverride", request, overrides.DeleteOverrideResponse, timeout, gone=True)
+
+    def _pages(self, path: str, request: Any, answer: type[M], items: str, timeout: Optional[float]) -> Iterator[Any]:
+        """Yields the items of a list's pages, each asked for when it is needed. It changes the request."""
+        while True:
+            page: Any = self._call(path, request, answer, timeout)
+            yield from getattr(page, items)
+            if not page.next_page_token:
+                return
+            request.page_token = page.next_page_token
 
     def _call(self, path: str, request: Message, answer: type[M], timeout: Optional[float], *, repeat: bool = True, gone: bool = False) -> M:
         return self._answer(path, request, answer, Deadline(self._timeout if timeout is None else timeout), repeat, gone)
