@@ -7,8 +7,6 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
 )
@@ -73,7 +71,6 @@ func TestScenariosReadBackAsTheyWereWritten(t *testing.T) {
 			t.Errorf("%s: reads back otherwise:\n%s%s", s.Name, written, again)
 		}
 		times(t, s)
-		values(t, s)
 	}
 }
 
@@ -107,30 +104,6 @@ func times(t *testing.T, s *recording.Scenario) {
 		}
 		for j := range step.CustomMetrics {
 			check("value", step.CustomMetrics[j].Timestamp.Time)
-		}
-	}
-}
-
-// values checks that the custom metrics API has one value of an object, a metric and
-// a selector: two would be an error of the API.
-func values(t *testing.T, s *recording.Scenario) {
-	t.Helper()
-	for i := range s.Steps {
-		seen := map[string]bool{}
-		for j := range s.Steps[i].CustomMetrics {
-			v := &s.Steps[i].CustomMetrics[j]
-			of := &v.DescribedObject
-			if of.Kind == "Pod" {
-				continue // two of a pod are allowed, the later one counts
-			}
-			key := fmt.Sprint(of.Kind, of.Name, v.Metric.Name, metav1.FormatLabelSelector(v.Metric.Selector))
-			if v.Metric.Selector == nil {
-				key = fmt.Sprint(of.Kind, of.Name, v.Metric.Name, metav1.FormatLabelSelector(&metav1.LabelSelector{}))
-			}
-			if seen[key] {
-				t.Errorf("%s, step %d: two values of %s", s.Name, i+1, key)
-			}
-			seen[key] = true
 		}
 	}
 }

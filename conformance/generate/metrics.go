@@ -8,12 +8,33 @@ import (
 
 // metric returns a metric of any type of the version.
 func (g *generator) metric() autoscalingv2.MetricSpec {
-	return pick(g.random, []weighted[func() autoscalingv2.MetricSpec]{
+	m := pick(g.random, []weighted[func() autoscalingv2.MetricSpec]{
 		{1, g.resourceMetric},
 		{g.version.containerResource, g.containerMetric},
 		{0.6, g.podsMetric},
 		{1, g.totalMetric},
 	})()
+	if g.chance(0.04) {
+		addUnread(&m)
+	}
+	return m
+}
+
+// addUnread sets fields of the target that the API server accepts and that decide nothing.
+func addUnread(m *autoscalingv2.MetricSpec) {
+	percent, value := int32(70), parse("3")
+	switch {
+	case m.Resource != nil:
+		m.Resource.Target.Value = &value
+	case m.ContainerResource != nil:
+		m.ContainerResource.Target.Value = &value
+	case m.Pods != nil:
+		m.Pods.Target.Value, m.Pods.Target.AverageUtilization = &value, &percent
+	case m.Object != nil:
+		m.Object.Target.AverageUtilization = &percent
+	case m.External != nil:
+		m.External.Target.AverageUtilization = &percent
+	}
 }
 
 // totalMetric returns a metric that can be read without pods.

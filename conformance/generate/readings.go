@@ -160,6 +160,9 @@ func (g *generator) addCustom(step *recording.Step, of corev1.ObjectReference, m
 		v.WindowSeconds = &window
 	}
 	step.CustomMetrics = append(step.CustomMetrics, v)
+	if of.Kind != "Pod" && g.chance(0.005) { // an adapter that answers with two
+		step.CustomMetrics = append(step.CustomMetrics, *v.DeepCopy())
+	}
 }
 
 // normal replaces an absent selector by an empty one, which means the same.

@@ -72,6 +72,18 @@ func (g *generator) startingMetrics() []autoscalingv2.MetricStatus {
 		{Type: autoscalingv2.ExternalMetricSourceType, External: &autoscalingv2.ExternalMetricStatus{
 			Metric: autoscalingv2.MetricIdentifier{Name: "depth"}, Current: autoscalingv2.MetricValueStatus{Value: &value},
 		}},
+		{Type: autoscalingv2.ObjectMetricSourceType, Object: &autoscalingv2.ObjectMetricStatus{
+			DescribedObject: describedObjects[0].value, Metric: g.identifier("hits"), Current: autoscalingv2.MetricValueStatus{Value: &value},
+		}},
+		{Type: autoscalingv2.PodsMetricSourceType, Pods: &autoscalingv2.PodsMetricStatus{
+			Metric: g.identifier("packets"), Current: autoscalingv2.MetricValueStatus{AverageValue: &average},
+		}},
+		{Type: autoscalingv2.ContainerResourceMetricSourceType, ContainerResource: &autoscalingv2.ContainerResourceMetricStatus{
+			Name: corev1.ResourceMemory, Container: "app", Current: autoscalingv2.MetricValueStatus{AverageUtilization: &percent, AverageValue: &average},
+		}},
+	}
+	if g.version.containerResource < 0.1 {
+		all = all[:len(all)-1] // that API has no such status
 	}
 	return some(g.random, all)
 }

@@ -24,29 +24,31 @@ func (g *generator) template() template {
 	if g.chance(0.3) {
 		t.containers = append(t.containers, g.container("log"))
 	}
-	if g.chance(g.version.sidecars) {
-		proxy := g.container("proxy")
-		always := corev1.ContainerRestartPolicyAlways
-		proxy.RestartPolicy = &always
-		t.inits = append(t.inits, proxy)
+	if g.chance(g.version.podLevel) {
+		t.podLevel = corev1.ResourceList{}
+		for _, name := range some(g.random, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "hugepages-2Mi"}) {
+			t.podLevel[name] = g.request(name)
+		}
+	}
+	// With requests of the pod, the most that the containers need at one time may count.
+	crowded := t.podLevel != nil && g.chance(0.5)
+	if crowded || g.chance(g.version.sidecars) {
+		for _, name := range []string{"proxy", "mesh"}[:g.between(1, 2)] {
+			sidecar := g.container(name)
+			always := corev1.ContainerRestartPolicyAlways
+			sidecar.RestartPolicy = &always
+			t.inits = append(t.inits, sidecar)
+		}
 	} else if g.chance(0.1) {
 		t.containers = append(t.containers, g.container("proxy"))
 	}
-	if g.chance(0.2) {
+	if crowded || g.chance(0.2) {
 		t.inits = append(t.inits, g.container("setup"))
 	}
-	if g.chance(0.5) && len(t.inits) > 1 {
-		t.inits[0], t.inits[1] = t.inits[1], t.inits[0]
-	}
+	g.Shuffle(len(t.inits), func(i, j int) { t.inits[i], t.inits[j] = t.inits[j], t.inits[i] })
 	if g.chance(0.15) {
 		t.overhead = corev1.ResourceList{
 			corev1.ResourceCPU: parse(oneOf(g.random, "10m", "250m")), corev1.ResourceMemory: parse("120Mi"),
-		}
-	}
-	if g.chance(g.version.podLevel) {
-		t.podLevel = corev1.ResourceList{}
-		for _, name := range some(g.random, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory}) {
-			t.podLevel[name] = g.request(name)
 		}
 	}
 	for _, c := range t.containers {
