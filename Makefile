@@ -146,7 +146,7 @@ e2e-faults: ## The e2e tests that mostly wait: instances killed, Redis killed, f
 	@scripts/prometheus.sh || test -z "$${CI:-}"
 	@# The service is in the process of the first ones only: the others' have no use for the race detector.
 	cd test/e2e && ../../scripts/gotest.sh e2e-faults standard-verbose ./faults -count=1 -race -timeout=60m
-	cd test/e2e && ../../scripts/gotest.sh e2e-processes standard-verbose './edge ./panels ./redis ./samples ./versions' -count=1 -timeout=60m -p=2 -skip='$(MEASURED)'
+	cd test/e2e && ../../scripts/gotest.sh e2e-processes standard-verbose './edge ./panels ./pods ./redis ./samples ./versions' -count=1 -timeout=60m -p=2 -skip='$(MEASURED)'
 
 .PHONY: e2e-load
 e2e-load: ## The e2e tests that load the service and measure, which need a quiet machine: overload
