@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
+	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/decision"
@@ -403,7 +404,11 @@ func methods() []telemetry.MethodInfo {
 	externalscaler.RegisterExternalScalerServer(served, externalscaler.UnimplementedExternalScalerServer{})
 	healthv1.RegisterHealthServer(served, health.New())
 	reflection.Register(served)
-	return telemetry.MethodsOf(served.GetServiceInfo())
+	all := telemetry.MethodsOf(served.GetServiceInfo())
+	for i := range all {
+		all[i].Audited = access.Audited(all[i].FullMethod)
+	}
+	return all
 }
 
 // register registers metrics if there is a registerer.

@@ -67,6 +67,12 @@ var rights = map[string]right{
 	setpointv1.OperationsService_AnnounceAgent_FullMethodName:         {verb: policy.Recommend},
 }
 
+// Audited reports whether a successful call is always logged: it changes more than the reports of the caller's own decisions do.
+func Audited(method string) bool {
+	r := rights[method]
+	return r.changes && r.verb != policy.Recommend
+}
+
 // Authorize returns PERMISSION_DENIED unless the caller may make a unary call about what its message
 // names: a target, or all of a list. A message that names nothing concerns no target: Permit is enough,
 // if the call has an entry in rights.

@@ -2,6 +2,7 @@ package access_test
 
 import (
 	"fmt"
+	"net/http"
 	"slices"
 	"testing"
 
@@ -59,6 +60,11 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 		}
 		if got := asked("own", "frozen"); (got == codes.PermissionDenied) != slices.Contains(changing, m.Name()) {
 			t.Errorf("%s of a caller with dry runs only: %s", full, got)
+		}
+		// By the contract: no read, and neither an agent's usual call nor its news.
+		safe := slices.ContainsFunc(servertest.Routes(m, servertest.Web), func(r servertest.Route) bool { return r.Method == http.MethodGet })
+		if usual := m.Parent().Name() == "RecommendationService" || m.Name() == "AnnounceAgent"; access.Audited(full) != (!safe && !usual) {
+			t.Errorf("%s: a success is always logged: %v", full, access.Audited(full))
 		}
 		if err := access.Authorize(ctx, full, &encoded.Message{}); (err == nil) != (slices.Contains(encodedYet, m.Name()) || slices.Contains(known, m.Name())) {
 			t.Errorf("%s with a message that nobody has decoded: %v", full, err)

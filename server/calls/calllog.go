@@ -14,9 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
 
-// Logged selects the calls that are logged at the level info. Calls that fail by the
-// server's own fault are always logged as errors; all others at the level debug. The
-// zero value is LogNone.
+// Logged selects the calls that are logged at the level info, beside those that are audited. Calls that
+// fail by the server's own fault are always logged as errors; all others at the level debug. The zero
+// value is LogNone.
 type Logged string
 
 // The choices.
@@ -35,14 +35,15 @@ const callMessage = "call"
 
 // level is the level of a call's log line. A delete that found nothing is what its caller wanted:
 // agents send one for each new object.
-func (o *Observer) level(method string, code codes.Code) zapcore.Level {
+func (o *Observer) level(method string, audited bool, code codes.Code) zapcore.Level {
 	probe := strings.HasPrefix(method, "grpc.health.")
 	switch {
 	case code == codes.NotFound && o.which != LogAll && strings.HasSuffix(method, "/DeleteTarget"):
 		return zap.DebugLevel
 	case code == codes.Internal || code == codes.Unknown || code == codes.DataLoss:
 		return zap.ErrorLevel
-	case code != codes.OK && o.which != LogNone && o.which != "",
+	case code == codes.OK && audited,
+		code != codes.OK && o.which != LogNone && o.which != "",
 		code == codes.OK && o.which == LogAll && !probe:
 		return zap.InfoLevel
 	}
@@ -51,14 +52,14 @@ func (o *Observer) level(method string, code codes.Code) zapcore.Level {
 
 // line returns the log line of a call, nil for none.
 func (o *Observer) line(method *telemetry.Method, code codes.Code) *zapcore.CheckedEntry {
-	return o.check(o.level(method.Name, code))
+	return o.check(o.level(method.Name, method.Audited, code), code)
 }
 
-func (o *Observer) check(level zapcore.Level) *zapcore.CheckedEntry {
+func (o *Observer) check(level zapcore.Level, code codes.Code) *zapcore.CheckedEntry {
 	if !o.log.Core().Enabled(level) {
 		return nil
 	}
-	if level == zap.InfoLevel && o.which == LogFailed && !o.failures.Allow() {
+	if level == zap.InfoLevel && code != codes.OK && o.which == LogFailed && !o.failures.Allow() {
 		o.suppressed.Add(1)
 		return nil
 	}

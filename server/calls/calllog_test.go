@@ -128,6 +128,13 @@ func TestWhichCallsAreLogged(t *testing.T) {
 				t.Errorf("a delete that found nothing (%v) is logged: %v, want %v", err, got, tt.ok)
 			}
 			before = counted()
+			s.SetSpec(t, servertest.QueueSpec(1, 100))
+			if changes := servertest.Lines(logs, "call")[before:]; len(changes) != 1 && tt.level <= zap.InfoLevel {
+				t.Errorf("a change is logged %d times, want once", len(changes))
+			} else if len(changes) == 1 {
+				expectFields(t, changes[0], map[string]any{"level": "info", "method": "setpoint.v1.TargetService/SetTargetSpec", "target": servertest.Polled, "code": "OK"})
+			}
+			before = counted()
 			s.Ask(t, http.MethodGet, "/v1/nothing", nil)
 			if got := counted() == before+1; got != tt.bad {
 				t.Errorf("a path that is not served is logged: %v, want %v", got, tt.bad)
@@ -323,6 +330,13 @@ func TestLinesOfFailedCallsAreBounded(t *testing.T) {
 	most := 101 + 100*time.Since(begun).Seconds()
 	if n := len(servertest.Lines(logs, "call")); n < 100 || float64(n) > most {
 		t.Errorf("%d lines, want 100 at once and 100 a second, %.0f", n, most)
+	}
+	const changes = 20
+	for range changes {
+		s.SetSpec(t, servertest.QueueSpec(1, 100))
+	}
+	if n := logs.FilterMessage("call").FilterField(zap.Stringer("code", codes.OK)).Len(); n != changes {
+		t.Errorf("%d lines of %d changes among the failed calls", n, changes)
 	}
 }
 

@@ -45,7 +45,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 				blame = code
 			}
 		}
-		if line := o.check(o.level("", blame)); line != nil {
+		if line := o.check(o.level("", false, blame), blame); line != nil {
 			fields := append(make([]zap.Field, 0, 16),
 				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+apierror.Clip(r.URL.Path)),
 				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),

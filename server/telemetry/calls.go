@@ -29,6 +29,8 @@ type MethodInfo struct {
 	FullMethod string
 	// Stream reports whether it is a stream.
 	Stream bool
+	// Audited reports whether each successful call is logged.
+	Audited bool
 }
 
 // MethodsOf returns the methods of all services, by name.
@@ -36,7 +38,7 @@ func MethodsOf(services map[string]grpc.ServiceInfo) []MethodInfo {
 	var methods []MethodInfo
 	for _, service := range slices.Sorted(maps.Keys(services)) {
 		for _, m := range services[service].Methods {
-			methods = append(methods, MethodInfo{"/" + service + "/" + m.Name, m.IsClientStream || m.IsServerStream})
+			methods = append(methods, MethodInfo{FullMethod: "/" + service + "/" + m.Name, Stream: m.IsClientStream || m.IsServerStream})
 		}
 	}
 	return methods
@@ -58,9 +60,11 @@ type Calls struct {
 // Method counts the calls of one method.
 type Method struct {
 	// Name is the label: the full name without its first slash.
-	Name   string
-	stream bool
-	codes  [lastCode + 1]prometheus.Counter
+	Name string
+	// Audited is as in MethodInfo.
+	Audited bool
+	stream  bool
+	codes   [lastCode + 1]prometheus.Counter
 	// open counts the calls in flight, or open streams.
 	open prometheus.Gauge
 	// seconds is nil for streams, received and sent for all others.
@@ -97,7 +101,9 @@ func NewCalls(methods ...MethodInfo) *Calls {
 		methods: make(map[string]*Method, len(methods)),
 	}
 	for _, m := range methods {
-		c.methods[m.FullMethod] = c.method(strings.TrimPrefix(m.FullMethod, "/"), m.Stream)
+		method := c.method(strings.TrimPrefix(m.FullMethod, "/"), m.Stream)
+		method.Audited = m.Audited
+		c.methods[m.FullMethod] = method
 	}
 	c.other = c.method(OtherMethod, false)
 	for digit, class := range map[int]string{1: "1xx", 2: "2xx", 3: "3xx", 4: "4xx", 5: "5xx"} {

@@ -167,7 +167,7 @@ func (s *settings) list() config.List {
 			config.Int(&o.MaxSimulationWork, "max-simulation-work", "maximum pod evaluations per simulation; 100 million take a few seconds, and 55 s at most", config.Positive),
 		}},
 		{Title: "Logs, metrics and traces", Settings: append(s.Log.List(),
-			config.String((*string)(&o.LogCalls), "access-log", "`calls` logged at level info: none, failed (up to 100 a second) or all; replica changes and internal errors are always logged", config.OneOf(server.CallLogs()...)),
+			config.String((*string)(&o.LogCalls), "access-log", "`calls` logged at level info: none, failed (up to 100 a second) or all; changes of replicas, targets, specs and overrides, and internal errors, are always logged", config.OneOf(server.CallLogs()...)),
 			config.Bool(&s.TargetMetrics, "target-metrics", "export metrics per target: replicas, bounds, proposal, conditions, states, turns and interval; some 12 series each"),
 			config.Int(&o.TargetMetrics, "target-metrics-limit", "maximum targets with metrics of their own; further ones are only counted", config.Positive),
 			config.String(&s.Tracing.Endpoint, "otlp-endpoint", "`host:port` or URL of the OpenTelemetry collector, OTLP over gRPC; the OTEL_… variables are read, too; empty disables tracing"),
