@@ -374,7 +374,7 @@ contract: ## Write the contract that the next release is compared with; only a r
 	scripts/contract.sh --update
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities
+vuln: ## Look for known vulnerabilities; fails in CI where their database can not be reached
 	scripts/vuln.sh
 
 .PHONY: check

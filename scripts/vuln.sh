@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Looks for known vulnerabilities in the module's dependencies. The database is on the
-# network; if it can't be reached the script reports that nothing was checked.
+# Looks for known vulnerabilities in what the programs are built of. The database is on the
+# network: where it can't be reached this says that nothing was checked, and fails if CI is set.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 output=$(go tool -modfile=tools/govulncheck/go.mod govulncheck ./... 2>&1)
@@ -8,6 +8,7 @@ status=$?
 printf '%s\n' "$output"
 if [ $status -ne 0 ] && grep -q 'fetching vulnerabilities' <<<"$output"; then
   echo 'NOT CHECKED for vulnerabilities: the database can not be reached from here.'
-  exit 0
+  test -z "${CI:-}"
+  exit
 fi
 exit $status
