@@ -148,7 +148,7 @@ var references = map[string][]string{
 // texts are mappings with keys chosen by the user, whose values Kubernetes accepts as strings
 // only.
 var texts = map[string]bool{
-	"service.nodeSelector": true, "agent.nodeSelector": true, "service.podAnnotations": true, "agent.podAnnotations": true,
+	"service.nodeSelector": true, "agent.nodeSelector": true, "redis.nodeSelector": true, "externalMetrics.nodeSelector": true, "service.podAnnotations": true, "agent.podAnnotations": true,
 	"monitoring.labels": true, "monitoring.dashboardLabel": true,
 }
 
@@ -184,9 +184,9 @@ func schemaOf(values []value) ([]byte, error) {
 	schema := objectOf(values)
 	schema["$schema"] = "http://json-schema.org/draft-07/schema#"
 	schema["title"] = "Values of the chart setpoint"
-	// Helm gives these to every chart.
+	// Helm gives these to every chart; a chart that has this one in it may choose by its value enabled whether to install it.
 	properties, _ := schema["properties"].(object)
-	properties["global"] = object{"type": "object"}
+	properties["global"], properties["enabled"] = object{"type": "object"}, object{"type": "boolean"}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetIndent("", "  ")
@@ -225,8 +225,14 @@ func propertyOf(v value) object {
 		keys := object{}
 		for _, key := range references[v.path] {
 			keys[key] = object{"type": "string"}
+			if key == "key" {
+				keys[key] = object{"type": "string", "minLength": 1}
+			}
 		}
 		property["type"], property["additionalProperties"], property["properties"] = "object", false, keys
+		if len(v.node.Content) > 0 {
+			property["required"] = references[v.path]
+		}
 	case texts[v.path]:
 		property["type"], property["additionalProperties"] = "object", object{"type": "string"}
 	case v.node.Kind == yaml.MappingNode:

@@ -54,13 +54,31 @@ func renderAs(t *testing.T, name, text string) (string, error) {
 	return r.Manifest, nil
 }
 
-// rendered is renderAs with all that Helm knows, hooks among it.
-func rendered(t *testing.T, name, text string) (*release.Release, error) {
+// rendered is renderAs with all that Helm knows, hooks among it, for a cluster that has those APIs, too.
+func rendered(t *testing.T, name, text string, apis ...string) (*release.Release, error) {
 	t.Helper()
 	install := action.NewInstall(&action.Configuration{Log: t.Logf, Capabilities: chartutil.DefaultCapabilities})
 	install.DryRun, install.ClientOnly, install.ReleaseName, install.Namespace = true, true, name, namespace
-	install.KubeVersion = kubeVersion
+	install.KubeVersion, install.APIVersions = kubeVersion, apis
 	return install.Run(helm.Load(t, path), helm.Values(t, text))
+}
+
+// pods returns the release's objects and hooks, and its pods' templates by name.
+func pods(t *testing.T, r *release.Release) (all []*unstructured.Unstructured, templates map[string]map[string]any) {
+	t.Helper()
+	manifests, templates := r.Manifest, map[string]map[string]any{}
+	for _, hook := range r.Hooks {
+		manifests += "\n---\n" + hook.Manifest
+	}
+	all = objects(t, manifests)
+	for _, o := range all {
+		if template, ok, _ := unstructured.NestedMap(o.Object, "spec", "template"); ok {
+			templates[o.GetName()] = template
+		} else if o.GetKind() == "Pod" {
+			templates[o.GetName()] = o.Object
+		}
+	}
+	return all, templates
 }
 
 // objects parses manifests, ordered by kind and name.

@@ -22,7 +22,7 @@ func TestKindsOfOtherOperators(t *testing.T) {
 	install(t, c, "github.com/prometheus-operator/prometheus-operator@v0.85.0", "example/prometheus-operator-crd", "podmonitors", "prometheusrules")
 	install(t, c, "github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds", "certificates", "issuers")
 
-	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: [setpoint.example.com]}")
+	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: ['*.example.com']}")
 	must(t, err)
 	kinds := map[string]int{}
 	var own []*unstructured.Unstructured

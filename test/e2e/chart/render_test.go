@@ -154,9 +154,9 @@ func meaning(text string) any {
 var matrix = map[string]string{
 	"defaults":             "",
 	"one instance":         "service: {replicas: 1}\nredis: {mode: none}",
-	"Redis by Sentinel":    "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: redis, key: pass}, caSecret: {name: redis-ca}}",
+	"Redis by Sentinel":    "redis: {mode: external, url: 'rediss://r1,r2,r3/0?master=prod', passwordSecret: {name: '1', key: '2'}, caSecret: {name: '3'}}",
 	"a Redis Cluster":      "redis: {mode: external, url: 'rediss://r1:6379,r2:6379,r3:6379', caSecret: {name: redis-ca}}",
-	"Redis that asks who":  "redis: {mode: external, url: 'rediss://s1,s2/0?master=prod', user: setpoint, passwordSecret: {name: redis}, sentinelPasswordSecret: {name: sentinels}, caSecret: {name: redis-ca}, clientSecret: {name: redis-client}}",
+	"Redis that asks who":  "redis: {mode: external, url: 'rediss://s1,s2/0?master=prod', user: setpoint, passwordSecret: {name: redis}, sentinelPasswordSecret: {name: '1', key: '2'}, caSecret: {name: redis-ca}, clientSecret: {name: '3'}}",
 	"one Redis, in clear":  "redis: {mode: external, url: 'redis://redis.example.com:6379/1'}",
 	"both kinds":           "agent: {source: both}",
 	"many agents":          "agent: {replicas: 5, settings: {leader-elect-lease-duration: 8s, leader-elect-renew-deadline: 6s, leader-elect-retry-period: 1s}}",
@@ -167,7 +167,7 @@ var matrix = map[string]string{
 	"HPAs":                 "agent: {source: hpa}",
 	"everything":           "externalMetrics: {enabled: true}\nservice: {autoscaling: {enabled: true}}\nmonitoring: {dashboards: true}",
 	"settings":             "service: {settings: {target-metrics: true, max-pods: 10000, tolerance: 0.05}}\nagent: {settings: {workers: 64}}",
-	"placement":            "service: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}], priorityClassName: system-cluster-critical, podAnnotations: {a: b}}\nimagePullSecrets: [{name: r}]",
+	"placement":            "service: {nodeSelector: {a: b}, tolerations: [{key: x, operator: Exists}], priorityClassName: '7', podAnnotations: {a: b}}\nimagePullSecrets: [{name: r}]",
 	"another name":         "fullnameOverride: autoscaling",
 	"callers":              "service: {callers: [{identity: keda, verbs: [recommend]}], grants: [{groups: ['oidc:corp:sre'], clusters: ['*'], verbs: [read]}]}",
 	"specs":                twoSpecs,
@@ -175,7 +175,8 @@ var matrix = map[string]string{
 	"no network policies":  "networkPolicies: {enabled: false}",
 	"issuers":              "service: {settings: {auth-oidc-file: /etc/setpoint/oidc/oidc.yaml}, extraVolumes: [{name: oidc, secret: {secretName: oidc}}], extraVolumeMounts: [{name: oidc, mountPath: /etc/setpoint/oidc}]}\nnetworkPolicies: {serviceEgress: [{ports: [{port: 443}]}]}",
 	"sources of metrics":   "agent: {settings: {sources-file: /etc/setpoint/sources/sources.yaml}, extraVolumes: [{name: sources, secret: {secretName: sources}}], extraVolumeMounts: [{name: sources, mountPath: /etc/setpoint/sources}]}\nnetworkPolicies: {agentEgress: [{ports: [{port: 9090}]}]}",
-	"storage":              "redis: {persistence: {size: 10Gi, storageClassName: fast}}",
+	"storage":              "redis: {persistence: {size: 10Gi, storageClassName: '1'}}",
+	"within another chart": "enabled: true\nglobal: {imageRegistry: registry.example.com}",
 	"secrets of one's own": "secrets: {generate: false}\ntls: {mode: existing}",
 }
 
@@ -272,6 +273,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"image: {repository: ''}": "repository",
 		"fullnameOverride: a.b":   "fullnameOverride",
 		"redis: {mode: external, url: 'rediss://r1,r2/0?master=prod&sentinelPassword=hunter2'}": "redis.url can't have a password",
+		"redis: {passwordSecret: {name: a, key: ''}}":                                           "key",
+		"redis: {passwordSecret: {name: a, key: null}}":                                         "key",
 		"redis: {mode: external, url: 'rediss://a@r', user: b}":                                 "redis.url has a user",
 		"redis: {mode: external, url: 'rediss://:hunter2@r:6379'}":                              "redis.url can't have a password",
 		"redis: {mode: external, url: 'rediss://setpoint:hunter2@r1,r2/0?master=prod'}":         "redis.url can't have a password",
@@ -348,22 +351,9 @@ func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
 func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 	r, err := rendered(t, "setpoint", "externalMetrics: {enabled: true}\ntls: {mode: certManager}\n"+twoSpecs)
 	must(t, err)
-	manifests := r.Manifest
-	for _, hook := range r.Hooks {
-		manifests += "\n---\n" + hook.Manifest
-	}
-	all := objects(t, manifests)
-	pods := 0
-	for _, o := range all {
-		pod, ok, _ := unstructured.NestedMap(o.Object, "spec", "template")
-		if o.GetKind() == "Pod" {
-			pod, ok = o.Object, true
-		}
-		if !ok {
-			continue
-		}
+	all, templates := pods(t, r)
+	for name, pod := range templates {
 		labels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
-		pods++
 		covered := false
 		for _, policy := range all {
 			if policy.GetKind() != "NetworkPolicy" {
@@ -374,19 +364,74 @@ func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 			covered = covered || len(types) == 2 && k8slabels.SelectorFromSet(selector).Matches(k8slabels.Set(labels))
 		}
 		if !covered {
-			t.Errorf("%s %s has no NetworkPolicy for both directions", o.GetKind(), o.GetName())
+			t.Errorf("%s has no NetworkPolicy for both directions", name)
 		}
 		volumes, _, _ := unstructured.NestedSlice(pod, "spec", "volumes")
 		for _, v := range volumes {
 			secret, _, _ := unstructured.NestedMap(v.(map[string]any), "secret")
 			if items, _ := json.Marshal(secret["items"]); secret["secretName"] == "setpoint-ca" && string(items) != `[{"key":"ca.crt","path":"ca.crt"}]` {
-				t.Errorf("%s %s gets %s of the CA", o.GetKind(), o.GetName(), items)
+				t.Errorf("%s gets %s of the CA", name, items)
 			}
 		}
 	}
-	if pods != 6 {
-		t.Errorf("%d templates of pods", pods)
+	if len(templates) != 6 {
+		t.Errorf("%d templates of pods", len(templates))
 	}
+}
+
+// All pods, the Job's and the test's with the service's values, tolerate what the values say.
+func TestPodsGoWhereTheyAreTold(t *testing.T) {
+	const place = "{tolerations: [{operator: Exists}], nodeSelector: {a: b}, affinity: {nodeAffinity: {}}, priorityClassName: '7'}"
+	r, err := rendered(t, "setpoint", twoSpecs+"  tolerations: [{operator: Exists}]\n  nodeSelector: {a: b}\n  affinity: {nodeAffinity: {}}\n  priorityClassName: '7'\nagent: "+place+"\nredis: "+place+"\nexternalMetrics: {enabled: true, "+place[1:])
+	must(t, err)
+	_, templates := pods(t, r)
+	for name, pod := range templates {
+		spec, _ := pod["spec"].(map[string]any)
+		if spec["tolerations"] == nil || spec["nodeSelector"] == nil || spec["affinity"] == nil || spec["priorityClassName"] != "7" {
+			t.Errorf("%s has %v %v %v %v", name, spec["tolerations"], spec["nodeSelector"], spec["affinity"], spec["priorityClassName"])
+		}
+	}
+	if len(templates) != 6 {
+		t.Errorf("%d templates of pods", len(templates))
+	}
+}
+
+// OpenShift takes no pods with users of their own choice, and its DNS listens at port 5353.
+func TestOpenShiftChoosesUsers(t *testing.T) {
+	for api, want := range map[string]bool{"v1": true, "security.openshift.io/v1": false} {
+		r, err := rendered(t, "setpoint", "externalMetrics: {enabled: true}\n"+twoSpecs, api)
+		must(t, err)
+		_, templates := pods(t, r)
+		for name, pod := range templates {
+			security, _, _ := unstructured.NestedMap(pod, "spec", "securityContext")
+			if _, user := security["runAsUser"]; user != want || security["runAsNonRoot"] != true {
+				t.Errorf("%s with %s: %v", name, api, security)
+			}
+		}
+		if n := strings.Count(r.Manifest, "port: 5353,"); n != map[bool]int{true: 0, false: 8}[want] {
+			t.Errorf("with %s: port 5353 is there %d times", api, n)
+		}
+	}
+}
+
+// Redis refuses writes before it has the memory that its container is killed for.
+func TestRedisStaysBelowItsLimit(t *testing.T) {
+	rendered, err := render(t, "")
+	must(t, err)
+	for _, o := range objects(t, rendered) {
+		if o.GetKind() != "StatefulSet" {
+			continue
+		}
+		containers, _, _ := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		args, _, _ := unstructured.NestedStringSlice(containers[0].(map[string]any), "args")
+		cmd := exec.CommandContext(t.Context(), "sh", "-c", strings.Replace(args[2], "exec redis-server", "echo", 1))
+		cmd.Env = []string{"LIMIT=1073741824"}
+		if out, err := cmd.Output(); err != nil || string(out) != "/etc/redis/redis.conf --maxmemory 805306368\n" {
+			t.Errorf("%q: %v, %q", args, err, out)
+		}
+		return
+	}
+	t.Error("no Redis")
 }
 
 // The adapter of the external metric refuses to start where the API is another Service's.

@@ -46,12 +46,14 @@ ones, and a million would be written 1e+06. */}}
 {{- end }}
 {{- end -}}
 
-{{/* What every pod of ours is kept to. */}}
+{{/* What every pod is kept to: (list $ USER). OpenShift gives each namespace users of its own, and takes no others. */}}
 {{- define "setpoint.podSecurity" -}}
 runAsNonRoot: true
-runAsUser: 65532
-runAsGroup: 65532
-fsGroup: 65532
+{{- if not ((index . 0).Capabilities.APIVersions.Has "security.openshift.io/v1") }}
+runAsUser: {{ index . 1 }}
+runAsGroup: {{ index . 1 }}
+fsGroup: {{ index . 1 }}
+{{- end }}
 seccompProfile: {type: RuntimeDefault}
 {{- end -}}
 {{- define "setpoint.containerSecurity" -}}
@@ -60,15 +62,17 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end -}}
 
-{{/* Where pods run: (list $ .Values.service "name"). */}}
+{{/* Where pods run: (list $ .Values.service), with "name" spread over nodes. */}}
 {{- define "setpoint.scheduling" -}}
 {{- $root := index . 0 }}{{ $values := index . 1 }}
+{{- range slice . 2 }}
 topologySpreadConstraints:
 - maxSkew: 1
   topologyKey: kubernetes.io/hostname
   whenUnsatisfiable: ScheduleAnyway
   labelSelector:
-    matchLabels: {{- include "setpoint.selector" (list $root (index . 2)) | nindent 6 }}
+    matchLabels: {{- include "setpoint.selector" (list $root .) | nindent 6 }}
+{{- end }}
 {{- with $root.Values.imagePullSecrets }}
 imagePullSecrets: {{- toYaml . | nindent 0 }}
 {{- end }}
@@ -82,7 +86,7 @@ tolerations: {{- toYaml . | nindent 0 }}
 affinity: {{- toYaml . | nindent 2 }}
 {{- end }}
 {{- with $values.priorityClassName }}
-priorityClassName: {{ . }}
+priorityClassName: {{ . | quote }}
 {{- end }}
 {{- end -}}
 
