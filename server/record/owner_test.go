@@ -120,6 +120,7 @@ func TestMergeOfTwoClusters(t *testing.T) {
 	equal(t, "also of things that differ", Merge(&stored, &local), stored)
 	local.Cluster = 0
 	equal(t, "whose the later thing is only the earlier one knows", Merge(&stored, &local).Cluster, uint32(1))
+	equal(t, "whose the earlier thing is only the later one knows", Merge(&local, &stored).Cluster, uint32(1))
 	stored.Incarnation, local.Incarnation = 1, 1
 	equal(t, "whose it is only the store knows", Merge(&stored, &local).Cluster, uint32(1))
 	equal(t, "whose it is only this instance knows", Merge(&local, &stored).Cluster, uint32(1))

@@ -108,6 +108,8 @@ func TestTurns(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "read back", stored, r)
+	try = changed(r, 4, 4, 3, pending)
+	equal(t, "on in that direction", minutes(&try), []int64{3})
 	for i := range 20 {
 		r = changed(r, 4+i, 4, 4+2*int32(i%2^1)-1, applied)
 	}
@@ -149,4 +151,15 @@ func TestTurnsOfAnOutageAreMerged(t *testing.T) {
 	asked.Updated = asked.Updated.Add(time.Minute)
 	merged = Merge(&stored, &asked)
 	equal(t, "a change that the other one saw applied", []any{minutes(&merged), merged.LastChange}, []any{[]int64{2}, int8(-1)})
+	if _, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Failed, ""); err != nil {
+		t.Fatal(err)
+	}
+	merged = Merge(&stored, &asked)
+	equal(t, "one that the other one saw fail", []any{minutes(&merged), merged.LastChange}, []any{[]int64(nil), int8(1)})
+	asked.Pending.Outside = true
+	if _, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Applied, ""); err != nil {
+		t.Fatal(err)
+	}
+	merged = Merge(&stored, &asked)
+	equal(t, "one outside of the engine's rules", []any{minutes(&merged), merged.LastChange}, []any{[]int64(nil), int8(1)})
 }

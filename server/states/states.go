@@ -118,7 +118,7 @@ func (f *Facts) Of() (all Set) {
 	if f.Overridden {
 		all = all.With(Overridden)
 	}
-	if f.Able == "" && f.Active == "" { // profile design-2015 has no conditions
+	if f.Able == "" { // profile design-2015 has no conditions
 		switch {
 		case strings.HasPrefix(f.Error, "failed to query scale"):
 			all = all.With(ScaleUnreadable)

@@ -105,6 +105,7 @@ func TestStates(t *testing.T) {
 		{"no scale; all else is of an earlier decision", Facts{Able: recommender.FailedGetScale, Active: recommender.FailedGetPodsMetric, Limited: "TooManyReplicas", FailedMetric: true}, "SCALE_UNREADABLE"},
 		{"a refused write is no failing metric", Facts{Able: recommender.FailedUpdateScale, Active: active, Limited: "ScaleUpLimit"}, "UPDATE_FAILED LIMITED"},
 		{"a refused write of a bound; metrics were not looked at", Facts{Able: recommender.FailedUpdateScale, Active: recommender.FailedGetObjectMetric, Limited: "TooManyReplicas", Reason: recommender.AboveMaxReplicas}, "UPDATE_FAILED"},
+		{"a bound enforced from below; metrics were not looked at", Facts{Able: recommender.SucceededRescale, Active: recommender.FailedGetObjectMetric, Limited: "TooFewReplicas", Reason: recommender.BelowMinReplicas}, ""},
 		{"an override, and what it holds", Facts{Able: able, Active: active, Limited: "TooManyReplicas", Overridden: true}, "OVERRIDDEN AT_MAXIMUM"},
 		{"an override while the metrics fail", Facts{Able: recommender.SucceededGetScale, Active: recommender.FailedGetPodsMetric, Overridden: true}, "METRICS_FAILING OVERRIDDEN"},
 		{"at zero", Facts{Able: recommender.SucceededGetScale, Active: recommender.ScalingDisabled, Limited: "TooManyReplicas"}, "DISABLED"},
@@ -112,6 +113,7 @@ func TestStates(t *testing.T) {
 		{"a metric of no known type", Facts{Able: recommender.SucceededGetScale, Active: recommender.InvalidMetricSourceType}, "INVALID"},
 		{"a reason of another controller", Facts{Able: "Other", Active: "Other", Limited: "Other"}, ""},
 		{"design-2015 without metrics", Facts{Error: "failed to compute desired number of replicas based on CPU utilization for x: y"}, "METRICS_FAILING"},
+		{"design-2015 without one of two metrics", Facts{FailedMetric: true}, "METRICS_FAILING"},
 		{"design-2015 without a scale", Facts{Error: "failed to query scale subresource for x: y"}, "SCALE_UNREADABLE"},
 	} {
 		if got := strings.Join(tt.facts.Of().Words(), " "); got != tt.want {
