@@ -57,10 +57,10 @@ func Refusal(kept []byte, shadow *setpointv1.Shadow, c *Condition, now time.Time
 		case spec.GetHash() != conversion.HashOfSpec(shadow.GetSpec(), shadow.GetOptions(), shadow.GetStages()):
 			// Who stored the spec last was stopped before it wrote the shadows.
 			return "decisions were compared with another spec of that name: wait for the next poll, or store the spec again"
-		case h == nil || len(h.GetSpans()) == 0 && h.GetProblem() == "":
-			return "nothing was decided since it is a shadow: wait for the next decision"
 		case h.GetProblem() != "":
 			return "it decides nothing: " + h.GetProblem()
+		case len(h.GetSpans()) == 0:
+			return "nothing was decided since it is a shadow: wait for the next decision"
 		}
 		return c.refusal(spansOf(h.GetSpans()).since(now.Add(-c.over).UnixMilli()))
 	}
@@ -83,7 +83,7 @@ func (c *Condition) refusal(o span) string {
 	switch {
 	case float64(o.observed) < 0.9*float64(c.over.Milliseconds()):
 		return fmt.Sprintf("it was not observed for nine tenths of %s: %s", c.span, known)
-	case of == 0, 100*float64(part) >= c.percent*float64(of):
+	case 100*float64(part) >= c.percent*float64(of):
 		return fmt.Sprintf("it is not below %g %%: %s", c.percent, known)
 	}
 	return ""

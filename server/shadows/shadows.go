@@ -59,16 +59,10 @@ func OfStored(value []byte) []byte {
 // WithSpecs returns what a record kept with the specs of other, whose histories are left out; changed reports whether
 // that is something else.
 func WithSpecs(kept, other []byte) (next []byte, changed bool) {
-	if len(kept)+len(other) == 0 {
-		return nil, false
-	}
-	is, to := decode(kept), decode(other)
-	to.Histories = is.GetHistories()
-	if len(to.GetSpecs()) == 0 {
-		return nil, len(kept) > 0
-	}
+	to := decode(other)
+	to.Histories = decode(kept).GetHistories()
 	next = encode(to)
-	return next, !bytes.Equal(next, encode(is))
+	return next, !bytes.Equal(next, kept)
 }
 
 // WithoutHistories returns the specs alone, as for another object of the same name.
@@ -116,17 +110,14 @@ type Set struct {
 // the spec of that hash.
 func Open(known *record.Record, hash uint64, c *Call) *Set {
 	s := &Set{Basis: *known, known: known, hash: hash, kept: decode(known.Shadows)}
-	if !known.Seen || known.Spec.Hash == 0 || known.Spec.Hash == hash {
+	if known.Spec.Hash == 0 || known.Spec.Hash == hash {
 		return s
 	}
 	h := s.own(c)
-	if h == nil || h.GetProblem() != "" {
-		// An edited spec goes on with the history of the one before, and so does one that decided nothing as a shadow:
-		// its own ended when that began.
-		return s
-	}
 	of, ok := s.recordOf(h)
-	if !ok {
+	if !ok || h.GetProblem() != "" {
+		// An edited spec, which has none, goes on with the history of the one before, and so does one that decided nothing as
+		// a shadow: its own ended when that began.
 		return s
 	}
 	replicas := c.Input.Scale.SpecReplicas

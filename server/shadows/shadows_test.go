@@ -471,8 +471,8 @@ func TestTheFormerSpecIsKeptForAnHour(t *testing.T) {
 		t.Fatalf("another spec decided %d, %d histories of former ones", got, former())
 	}
 	s.Clock.Advance(30 * time.Minute)
-	if got := ask(patient, 4, 10); got != 4 {
-		t.Errorf("back within the hour it decided %d: its window is cold", got)
+	if got := ask(patient, 4, 10); got != 4 || former() != 0 {
+		t.Errorf("back within the hour it decided %d: its window is cold; %d histories of former ones", got, former())
 	}
 	s.Clock.Advance(servertest.Period)
 	ask(eager, 4, 10)
@@ -494,6 +494,7 @@ func TestAShadowHasAMetric(t *testing.T) {
 	half.Metrics[0].External.Target.AverageValue, off.Metrics[0].External.Metric.Name = new("20"), "lag"
 	set(t, s, servertest.Web, req.GetSpec(), shadow("half", half), shadow("off", off))
 	s.Recommend(t, req)
+	servertest.Read(t, registry).Since(nil, "shadow_decisions_").Expect(t, servertest.Reading{"shadow_decisions_total{result=different}": 1, "shadow_decisions_total{result=off}": 1})
 	const name = "target_shadow_desired_replicas{cluster=demo,namespace=shop,shadow=half,target=web}"
 	got := servertest.Read(t, registry).Since(nil, "target_shadow_")
 	if len(got) != 1 || got[name] != 2 {
@@ -509,19 +510,28 @@ func TestAShadowHasAMetric(t *testing.T) {
 
 // A report about a change that was recommended before a promotion finds it.
 func TestAChangeBeforeAPromotionIsReported(t *testing.T) {
-	c := &caller{Service: servertest.Start(t), replicas: 1}
-	stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("20", 0)))
-	c.step(t, 40)
-	id := c.Target(t, servertest.Polled).GetHistory().GetPending().GetRecommendationId()
-	if _, err := promote(t, c.Service, stored.GetEtag(), ""); err != nil {
-		t.Fatal(err)
-	}
-	if got := c.step(t, 40); got != 2 {
-		t.Errorf("decided %d with twice the target", got)
-	}
-	c.Report(t, servertest.Polled, id, "APPLIED", "")
-	if got := c.Decisions(t, servertest.Polled); len(got) != 2 || got[1].GetRecommendationId() != id || got[1].GetOutcome() != "APPLIED" {
-		t.Errorf("the log has %v", got)
+	for _, outcome := range []string{"APPLIED", "DROPPED"} {
+		c := &caller{Service: servertest.Start(t), replicas: 1}
+		stored := set(t, c.Service, servertest.Polled, polled("10", 0), shadow("next", polled("20", 0)))
+		pending := func() string { return c.Target(t, servertest.Polled).GetHistory().GetPending().GetRecommendationId() }
+		c.step(t, 20)
+		before := pending()
+		c.step(t, 40)
+		id := pending()
+		if _, err := promote(t, c.Service, stored.GetEtag(), ""); err != nil {
+			t.Fatal(err)
+		}
+		if outcome == "DROPPED" {
+			c.replicas = 3
+		}
+		if got := c.step(t, 40); got != 2 {
+			t.Errorf("decided %d with twice the target", got)
+		}
+		if got := c.Decisions(t, servertest.Polled); len(got) != 3 || got[1].GetRecommendationId() != id || got[1].GetOutcome() != outcome {
+			t.Errorf("%s: the log has %v", outcome, got)
+		}
+		c.Report(t, servertest.Polled, before, "APPLIED", "")
+		c.Report(t, servertest.Polled, id, "APPLIED", "")
 	}
 }
 
@@ -565,9 +575,11 @@ func TestAnAgentsSpecHasDefaultsFilledIn(t *testing.T) {
 		spec.Metrics, spec.ScaleTargetRef, spec.MinReplicas = asStored.GetMetrics(), nil, nil
 	}
 	set(t, s, servertest.Web, eager, shadow("next", patient))
+	var options *setpointv1.RecommendOptions
+	var stages *setpointv1.Stages
 	ask := func(of *setpointv1.HorizontalPodAutoscalerSpec, replicas, queue int32) int32 {
 		req := servertest.Queue(servertest.Web, replicas, queue)
-		req.Spec = proto.CloneOf(of)
+		req.Spec, req.Options, req.Stages = proto.CloneOf(of), options, stages
 		req.Spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 		req.Spec.MinReplicas = new(int32(1))
 		req.Spec.Behavior.ScaleDown.SelectPolicy = new("Max")
@@ -594,6 +606,18 @@ func TestAnAgentsSpecHasDefaultsFilledIn(t *testing.T) {
 	other.MaxReplicas--
 	if got := ask(other, 4, 10); got != 1 {
 		t.Errorf("with another spec, which is nobody's, %d: it goes on with the history before", got)
+	}
+	stages = &setpointv1.Stages{WindowThroughFailures: true}
+	if got := ask(patient, 4, 10); got != 1 {
+		t.Errorf("with the shadow's spec and other stages %d", got)
+	}
+	stages, options = nil, &setpointv1.RecommendOptions{Tolerance: new("0.2")}
+	if got := ask(patient, 4, 10); got != 1 {
+		t.Errorf("with the shadow's spec and another tolerance %d", got)
+	}
+	options = &setpointv1.RecommendOptions{DownscaleStabilization: durationpb.New(5 * time.Minute)}
+	if got := ask(patient, 4, 10); got != 4 {
+		t.Errorf("with the shadow's spec and a default set %d: its window is cold", got)
 	}
 }
 
@@ -629,6 +653,9 @@ func TestTheWayBackIsOpen(t *testing.T) {
 	}
 	_, err := promote(t, c.Service, stored.GetEtag(), "different < 100 % over 1m")
 	servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_PROMOTED")
+	if !strings.Contains(err.Error(), "it decides nothing: its metric") {
+		t.Error(err)
+	}
 	there()
 	if _, err := c.Recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{
 		Target: servertest.Polled, ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "lag"}, Value: "10"}},
@@ -740,10 +767,14 @@ func TestAConditionIsJudgedByWhatIsShown(t *testing.T) {
 		Name: "next", Hash: kept.GetSpecs()[0].GetHash(),
 		Spans: []int64{now.Add(-14 * time.Second).UnixMilli(), 14_000, 400, 49, 13_500, 81_000, 40_500 - 81_000, -3},
 	}}
-	b, err := proto.Marshal(kept)
-	if err != nil {
-		t.Fatal(err)
+	encode := func() []byte {
+		b, err := proto.Marshal(kept)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b
 	}
+	b := encode()
 	shown := explain.Shadow(shadows.States(b)[0])
 	for text, percent := range map[string]string{"replicas < 50 % over 1m": "50.6 %", "different < 2 % over 1m": "12.3 %"} {
 		condition, problem := shadows.ParseCondition(text)
@@ -751,18 +782,29 @@ func TestAConditionIsJudgedByWhatIsShown(t *testing.T) {
 			t.Errorf("%s: %q beside %q, want %s in both; %s", text, why, shown, percent, problem)
 		}
 	}
+	// At the bound: 2 % of 400 decisions, observed for nine tenths of a minute.
+	kept.Histories[0].Spans = []int64{now.Add(-time.Minute).UnixMilli(), 60_000, 400, 8, 54_000, 54_000, 0, 0}
+	b = encode()
+	for text, want := range map[string]string{"different < 2 % over 1m": "it is not below 2 %", "different < 2.001 % over 1m": "", "replicas < 100.001 % over 1m": ""} {
+		condition, problem := shadows.ParseCondition(text)
+		if why := shadows.Refusal(b, spec, condition, now); problem != "" || !strings.HasPrefix(why, want) || (why == "") != (want == "") {
+			t.Errorf("%s: %q, want %q; %s", text, why, want, problem)
+		}
+	}
 }
 
 // An instance that is killed after it stored a spec leaves the shadows before in the record.
 func TestAConditionIsAboutTheStoredShadow(t *testing.T) {
-	condition, problem := shadows.ParseCondition("different < 2 % over 1h")
+	condition, problem := shadows.ParseCondition("different < 2 % over 30 days")
 	if problem != "" {
 		t.Fatal(problem)
 	}
-	kept := shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{shadow("next", polled("10", 0))}})
-	for average, want := range map[string]string{"10": "nothing was decided", "20": "another spec of that name"} {
-		if got := shadows.Refusal(kept, shadow("next", polled(average, 0)), condition, time.Now()); !strings.Contains(got, want) {
-			t.Errorf("%s: %q, want %q", average, got, want)
+	kept := shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{shadow("first", polled("30", 0)), shadow("next", polled("10", 0))}})
+	for _, tt := range []struct{ name, average, want string }{
+		{"next", "10", "nothing was decided"}, {"next", "20", "another spec of that name"}, {"third", "10", "no decision has seen it yet"},
+	} {
+		if got := shadows.Refusal(kept, shadow(tt.name, polled(tt.average, 0)), condition, time.Now()); !strings.Contains(got, tt.want) {
+			t.Errorf("%s of %s: %q, want %q", tt.name, tt.average, got, tt.want)
 		}
 	}
 }
