@@ -30,7 +30,9 @@ func TestEveryStepRenders(t *testing.T) {
 					return
 				}
 			}
-			t.Logf("%d steps", steps)
+			if steps < 1500 {
+				t.Errorf("only %d steps", steps)
+			}
 		})
 	}
 }
