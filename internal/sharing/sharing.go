@@ -122,12 +122,7 @@ func (e *entry[V]) answered() bool {
 func (g *Group[V]) dropLater(key string, e *entry[V]) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	left := g.maxAge - time.Since(e.began)
-	if left <= 0 || g.closed {
-		g.drop(key, e)
-		return
-	}
-	time.AfterFunc(left, func() {
+	time.AfterFunc(g.maxAge-time.Since(e.began), func() {
 		g.mu.Lock()
 		defer g.mu.Unlock()
 		g.drop(key, e)

@@ -141,6 +141,13 @@ func TestSharing(t *testing.T) {
 				t.Errorf("got %v after %v", err, time.Since(began))
 			}
 		},
+		"closing stops a request and waits for its end": func(t *testing.T, s *Group[int], source *slow) {
+			go func() { _, _ = source.get(t.Context(), s, "a") }()
+			synctest.Wait()
+			if s.Close(); source.stopped != 1 {
+				t.Error("it goes on")
+			}
+		},
 		"nothing is kept that is too old": func(t *testing.T, s *Group[int], source *slow) {
 			_, _ = source.get(t.Context(), s, "a")
 			_, _ = source.get(t.Context(), s, "b")

@@ -20,7 +20,7 @@ func TestParseOverride(t *testing.T) {
 		if place, id, ok := target.CutOverride(p.String()); ok || place != p.String() || id != "" {
 			t.Errorf("%v: cut to %q, %q, %t", p, place, id, ok)
 		}
-		for _, id := range []string{"a", "0", "freeze-2026", longest} {
+		for _, id := range []string{"a", "0", "a-z0-9", longest} {
 			if got, gotID, ok := target.ParseOverride(p.Override(id)); !ok || got != p || gotID != id {
 				t.Errorf("%s: got %v, %q, %t", p.Override(id), got, gotID, ok)
 			}
@@ -35,6 +35,18 @@ func TestParseOverride(t *testing.T) {
 	} {
 		if p, id, ok := target.ParseOverride(s); ok {
 			t.Errorf("%q: got %v, %q", s, p, id)
+		}
+	}
+}
+
+func TestNamespaces(t *testing.T) {
+	for typed, want := range map[string]string{
+		"clusters/demo": "clusters/demo/namespaces/-", "clusters/-": "clusters/-/namespaces/-", "demo/shop": "clusters/demo/namespaces/shop",
+		// As they are; the service refuses all but the first.
+		"clusters/demo/namespaces/shop": "clusters/demo/namespaces/shop", "demo": "demo", "/shop": "/shop", "demo/": "demo/", "clusters/": "clusters/", "a/b/c": "a/b/c",
+	} {
+		if got := target.Namespaces(typed); got != want {
+			t.Errorf("%q is %q, want %q", typed, got, want)
 		}
 	}
 }
