@@ -98,9 +98,31 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 	}
 	t.Shares.Leave(key.Cluster)
 	if t.Metrics.Targets != nil {
-		t.Metrics.Targets.Forget(key)
+		t.Metrics.Targets.Deleted(key, t.clock.now())
 	}
 	return nil
+}
+
+// quietTargets limits the targets of which one check of the store sees whether they were deleted.
+const quietTargets = 100
+
+// hideDeleted ends the metrics of targets that another instance has deleted: they would show for an hour what no longer
+// is, and as the newest, because nobody decides any more. A failure is the next minute's matter.
+func (t *Targets) hideDeleted(ctx context.Context) {
+	if t.Metrics.Targets == nil || t.deletions == nil {
+		return
+	}
+	keys := t.Metrics.Targets.Quiet(quietTargets)
+	if len(keys) == 0 {
+		return
+	}
+	deleted, err := t.deletions.DeletedAt(ctx, keys)
+	if err != nil {
+		return
+	}
+	for i, key := range keys {
+		t.Metrics.Targets.Deleted(key, deleted[i])
+	}
 }
 
 // deleteRecording deletes what is kept of a target: also where this instance keeps nothing, which others may do, or have done.

@@ -97,6 +97,7 @@ func (w *storeWatch) Check(ctx context.Context) {
 		}
 		w.targets.Log.Info("decisions of the outage written", zap.Int("targets", n))
 	}
+	w.targets.hideDeleted(ctx)
 }
 
 // tell logs why the store is away, each cause once per outage: a store that comes back under another

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -16,6 +17,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -67,6 +69,70 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 			}
 		})
 	}
+}
+
+// otherDeletes is a store in which other instances delete.
+type otherDeletes struct {
+	store.Store
+	at    map[store.Key]time.Time
+	asked int
+}
+
+// DeletedAt implements store.Deletions.
+func (o *otherDeletes) DeletedAt(_ context.Context, keys []store.Key) ([]time.Time, error) {
+	o.asked += len(keys)
+	at := make([]time.Time, len(keys))
+	for i, key := range keys {
+		at[i] = o.at[key]
+	}
+	return at, nil
+}
+
+// What another instance has deleted is not shown for another hour, as the newest that is known of it. The store is asked
+// of targets on which this instance does not decide now, once a minute and of so many at a time.
+func TestTargetsThatOthersDeletedAreNotShown(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := DefaultOptions()
+		options.Clock, options.Log, options.TargetMetrics = time.Now, zap.NewNop(), 1000
+		engine := &otherDeletes{Store: memory.New(memory.Options{}), at: map[store.Key]time.Time{}}
+		targets := New(engine, &options, func(bool) {}, t.Context())
+		r := prometheus.NewRegistry()
+		r.MustRegister(targets.Metrics.Targets.Collectors()...)
+		key := func(i int) store.Key { return store.Key{Cluster: "c", Namespace: "n", Target: strconv.Itoa(i)} }
+		decided := func(i int) {
+			targets.Metrics.Targets.Decided(key(i), &recommender.Decision{Current: 1, Desired: 1}, 0, nil, nil)
+		}
+		const all = 2*quietTargets + 50
+		for i := range all {
+			decided(i)
+		}
+		time.Sleep(time.Second)
+		engine.at[key(0)], engine.at[key(1)], engine.at[key(all-1)] = time.Now(), time.Now(), time.Now()
+		check := func(pause time.Duration, asked, shown int) {
+			t.Helper()
+			time.Sleep(pause)
+			engine.asked = 0
+			targets.Watch.Check(t.Context())
+			families, err := r.Gather()
+			n := 0
+			for _, f := range families {
+				if f.GetName() == "setpoint_target_desired_replicas" {
+					n = len(f.GetMetric())
+				}
+			}
+			if err != nil || engine.asked != asked || n != shown {
+				t.Errorf("asked of %d targets, want %d; %d shown, want %d; %v", engine.asked, asked, n, shown, err)
+			}
+		}
+		check(time.Second, 0, all) // just decided
+		time.Sleep(time.Minute - 2*time.Second - 1)
+		decided(1) // again, after the deletion
+		check(1, quietTargets, all-1)
+		check(1, quietTargets, all-1)
+		check(1, all-2*quietTargets-1, all-2)
+		check(1, 0, all-2)
+		check(time.Minute-2, quietTargets, all-2)
+	})
 }
 
 // readOnlyStore answers pings, but takes no swaps.

@@ -39,6 +39,8 @@ type Targets struct {
 type targetEntry struct {
 	key store.Key
 	at  time.Time
+	// looked is when Quiet last returned it.
+	looked time.Time
 	shown
 }
 
@@ -143,11 +145,34 @@ func (t *Targets) change(key store.Key, change func(*shown)) {
 	t.entries[key] = t.order.PushBack(entry)
 }
 
-// Forget removes a deleted target.
-func (t *Targets) Forget(key store.Key) {
+// quietFor is how long this instance has neither decided on a target nor looked whether another
+// instance has deleted it, when it looks.
+const quietFor = time.Minute
+
+// Quiet returns at most n targets of which it is to be seen whether another instance has deleted them.
+func (t *Targets) Quiet(n int) []store.Key {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if element := t.entries[key]; element != nil {
+	var keys []store.Key
+	now := t.now()
+	for element := t.order.Front(); element != nil && len(keys) < n; element = element.Next() {
+		entry := element.Value.(*targetEntry)
+		if now.Sub(entry.at) < quietFor {
+			break
+		}
+		if now.Sub(entry.looked) >= quietFor {
+			entry.looked = now
+			keys = append(keys, entry.key)
+		}
+	}
+	return keys
+}
+
+// Deleted removes a target that was deleted then, unless it was decided later.
+func (t *Targets) Deleted(key store.Key, then time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if element := t.entries[key]; element != nil && !element.Value.(*targetEntry).at.After(then) {
 		t.remove(element)
 	}
 }

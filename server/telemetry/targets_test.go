@@ -138,8 +138,9 @@ func TestATargetGoesWhenItIsDeletedOrForAnHourQuiet(t *testing.T) {
 		t.Errorf("after an hour there are %v, want t2", desired)
 	}
 	decided(targets, 3, 1, 7)
-	targets.Forget(key(2))
-	targets.Forget(key(9))
+	targets.Deleted(key(3), now.Add(-1)) // and decided again
+	targets.Deleted(key(2), *now)
+	targets.Deleted(key(9), *now)
 	if desired, dropped := shown(t, r); len(desired) != 1 || desired["t3"] != 7 || dropped != 1 {
 		t.Errorf("got %v, %v dropped, want t3 and 1", desired, dropped)
 	}
