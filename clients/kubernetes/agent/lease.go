@@ -18,6 +18,8 @@ import (
 	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 )
 
 // lock is a Lease that a standby takes over as soon as it has expired by the API server's own
@@ -40,7 +42,7 @@ func newLock(config *rest.Config, e *Election, scheme *runtime.Scheme, events *e
 	// Renewals must not queue behind reads, and a single one must not take all the time.
 	config.RateLimiter, config.QPS, config.Timeout = nil, -1, e.RenewDeadline/2
 	l := &lock{}
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return dated{next, &l.client.date} })
+	config.Wrap(l.client.dated)
 	var err error
 	if l.client.CoordinationV1Interface, err = coordinationclient.NewForConfig(config); err != nil {
 		return nil, err
@@ -129,23 +131,16 @@ func (r leaseReader) Get(ctx context.Context, name string, o metav1.GetOptions) 
 	return lease, err
 }
 
-// dated remembers when the last request was answered, by the server's clock.
-type dated struct {
-	next http.RoundTripper
-	at   *atomic.Pointer[time.Time]
-}
-
-// RoundTrip implements http.RoundTripper.
-func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
-	response, err := d.next.RoundTrip(r)
-	d.at.Store(nil)
-	if err == nil {
-		if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-			d.at.Store(&at)
+// dated remembers when the last request of a transport was answered, by the server's clock.
+func (l *leases) dated(next http.RoundTripper) http.RoundTripper {
+	return transport.Around(next, func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		l.date.Store(nil)
+		if err == nil {
+			if at, err := http.ParseTime(response.Header.Get("Date")); err == nil {
+				l.date.Store(&at)
+			}
 		}
-	}
-	return response, err
+		return response, err
+	})
 }
-
-// WrappedRoundTripper lets client-go find the wrapped transport.
-func (d dated) WrappedRoundTripper() http.RoundTripper { return d.next }

@@ -41,25 +41,19 @@ const outageAfter = time.Second
 func NewOutage(log *zap.Logger) *Outage { return &Outage{log: log} }
 
 // Wrap observes a transport.
-func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper { return outageTransport{o, next} }
-
-type outageTransport struct {
-	*Outage
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t outageTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	began := time.Now()
-	response, err := t.next.RoundTrip(req)
-	switch {
-	case err == nil:
-		t.answered()
-	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && ofAdapter(req):
-	default:
-		t.failed(began, err)
-	}
-	return response, err
+func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper {
+	return Around(next, func(req *http.Request) (*http.Response, error) {
+		began := time.Now()
+		response, err := next.RoundTrip(req)
+		switch {
+		case err == nil:
+			o.answered()
+		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && ofAdapter(req):
+		default:
+			o.failed(began, err)
+		}
+		return response, err
+	})
 }
 
 // ofAdapter reports whether the API server passes a request on to an adapter of metrics: one that hangs says nothing of
@@ -68,9 +62,6 @@ func ofAdapter(req *http.Request) bool {
 	_, resource := describe(req)
 	return strings.HasSuffix(resource, "metrics.k8s.io")
 }
-
-// WrappedRoundTripper lets client-go find the wrapped transport.
-func (t outageTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (o *Outage) failed(began time.Time, err error) {
 	o.mu.Lock()

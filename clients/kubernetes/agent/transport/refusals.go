@@ -42,31 +42,22 @@ func NewRefusals(log *zap.Logger, resources ...string) *Refusals {
 }
 
 // Wrap observes a transport.
-func (r *Refusals) Wrap(next http.RoundTripper) http.RoundTripper { return refusalTransport{r, next} }
-
-type refusalTransport struct {
-	*Refusals
-	next http.RoundTripper
-}
-
-// RoundTrip implements http.RoundTripper.
-func (t refusalTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	response, err := t.next.RoundTrip(req)
-	verb, resource := describe(req)
-	if err != nil || verb != "list" && verb != "watch" || !slices.Contains(t.resources, resource) {
+func (r *Refusals) Wrap(next http.RoundTripper) http.RoundTripper {
+	return Around(next, func(req *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(req)
+		verb, resource := describe(req)
+		if err != nil || verb != "list" && verb != "watch" || !slices.Contains(r.resources, resource) {
+			return response, err
+		}
+		switch response.StatusCode {
+		case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
+			r.note(verb, req.URL.Path, response.Status)
+		case http.StatusOK:
+			r.over(verb, req.URL.Path)
+		}
 		return response, err
-	}
-	switch response.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound:
-		t.note(verb, req.URL.Path, response.Status)
-	case http.StatusOK:
-		t.over(verb, req.URL.Path)
-	}
-	return response, err
+	})
 }
-
-// WrappedRoundTripper lets client-go find the wrapped transport.
-func (t refusalTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
 
 func (r *Refusals) note(verb, path, status string) {
 	r.mu.Lock()

@@ -24,23 +24,28 @@ func NewRequests(r prometheus.Registerer) (*Requests, error) {
 
 // Wrap counts the requests of a transport.
 func (c *Requests) Wrap(next http.RoundTripper) http.RoundTripper {
-	return countingTransport{c, next}
+	return Around(next, func(req *http.Request) (*http.Response, error) {
+		verb, resource := describe(req)
+		c.counts.WithLabelValues(verb, resource).Inc()
+		return next.RoundTrip(req)
+	})
 }
 
-type countingTransport struct {
-	*Requests
+// Around is a transport that does requests with do, around the next one.
+func Around(next http.RoundTripper, do func(*http.Request) (*http.Response, error)) http.RoundTripper {
+	return around{next, do}
+}
+
+type around struct {
 	next http.RoundTripper
+	do   func(*http.Request) (*http.Response, error)
 }
 
 // RoundTrip implements http.RoundTripper.
-func (t countingTransport) RoundTrip(req *http.Request) (*http.Response, error) {
-	verb, resource := describe(req)
-	t.counts.WithLabelValues(verb, resource).Inc()
-	return t.next.RoundTrip(req)
-}
+func (a around) RoundTrip(req *http.Request) (*http.Response, error) { return a.do(req) }
 
 // WrappedRoundTripper lets client-go find the wrapped transport.
-func (t countingTransport) WrappedRoundTripper() http.RoundTripper { return t.next }
+func (a around) WrappedRoundTripper() http.RoundTripper { return a.next }
 
 // describe returns the verb as in RBAC and the resource with its group, for example
 // "deployments.apps/scale"; for the metrics APIs, whose resources are unbounded, only the API.
