@@ -50,10 +50,10 @@ func newRoutes() map[schema.GroupVersionKind]route {
 	table := map[schema.GroupVersionKind]route{
 		autoscalingv1.SchemeGroupVersion.WithKind("Scale"):                                              {Scales, readScale},
 		corev1.SchemeGroupVersion.WithKind("Pod"):                                                       {Pods, readPod},
-		metricsv1beta1.SchemeGroupVersion.WithKind("PodMetrics"):                                        {PodMetrics, readPodMetrics},
-		customv1beta2.SchemeGroupVersion.WithKind("MetricValue"):                                        {CustomMetrics, readCustomMetric},
+		metricsv1beta1.SchemeGroupVersion.WithKind("PodMetrics"):                                        {PodMetrics, appended(func(d *Dump) *[]metricsv1beta1.PodMetrics { return &d.PodMetrics })},
+		customv1beta2.SchemeGroupVersion.WithKind("MetricValue"):                                        {CustomMetrics, appended(func(d *Dump) *[]customv1beta2.MetricValue { return &d.CustomMetrics })},
 		schema.GroupVersion{Group: customv1beta2.GroupName, Version: "v1beta1"}.WithKind("MetricValue"): {CustomMetrics, readCustomMetricV1beta1},
-		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"):                              {ExternalMetrics, readExternalMetric},
+		externalv1beta1.SchemeGroupVersion.WithKind("ExternalMetricValue"):                              {ExternalMetrics, appended(func(d *Dump) *[]externalv1beta1.ExternalMetricValue { return &d.ExternalMetrics })},
 	}
 	for version, decode := range oldDecoders {
 		table[version.WithKind(autoscalerKind)] = route{Autoscalers, readAutoscaler(func(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, error) {
@@ -127,22 +127,16 @@ func readPod(d *Dump, o object) error {
 	return nil
 }
 
-func readPodMetrics(d *Dump, o object) error {
-	var metrics metricsv1beta1.PodMetrics
-	if err := objectjson.Unmarshal(o.data, &metrics); err != nil {
-		return err
+// appended reads a kind whose objects a dump takes as they are.
+func appended[T any](to func(*Dump) *[]T) func(*Dump, object) error {
+	return func(d *Dump, o object) error {
+		var value T
+		if err := objectjson.Unmarshal(o.data, &value); err != nil {
+			return err
+		}
+		*to(d) = append(*to(d), value)
+		return nil
 	}
-	d.PodMetrics = append(d.PodMetrics, metrics)
-	return nil
-}
-
-func readCustomMetric(d *Dump, o object) error {
-	var value customv1beta2.MetricValue
-	if err := objectjson.Unmarshal(o.data, &value); err != nil {
-		return err
-	}
-	d.CustomMetrics = append(d.CustomMetrics, value)
-	return nil
 }
 
 // readCustomMetricV1beta1 reads the older version, which some adapters still serve: there the
@@ -160,14 +154,5 @@ func readCustomMetricV1beta1(d *Dump, o object) error {
 	value.Metric = customv1beta2.MetricIdentifier{Name: value.MetricName, Selector: value.Selector}
 	value.WindowSeconds = value.Window
 	d.CustomMetrics = append(d.CustomMetrics, value.MetricValue)
-	return nil
-}
-
-func readExternalMetric(d *Dump, o object) error {
-	var value externalv1beta1.ExternalMetricValue
-	if err := objectjson.Unmarshal(o.data, &value); err != nil {
-		return err
-	}
-	d.ExternalMetrics = append(d.ExternalMetrics, value)
 	return nil
 }
