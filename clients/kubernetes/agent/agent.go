@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -322,12 +323,7 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 	if err := indexes.IndexField(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA); err != nil {
 		return fmt.Errorf("watch HorizontalPodAutoscalers: %w", err)
 	}
-	warm := true
-	c, err := controller.NewTyped("setpoint", mgr, controller.TypedOptions[Key]{
-		MaxConcurrentReconciles: a.options.Workers,
-		Reconciler:              reconciler{a.loop},
-		EnableWarmup:            &warm,
-	})
+	c, err := controller.NewTyped("setpoint", mgr, a.controllerOptions())
 	if err != nil {
 		return err
 	}
@@ -351,6 +347,17 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 			return nil
 		})),
 	)
+}
+
+// controllerOptions has it wait for rights as long as it takes: an agent that ended would be told of as one that is away.
+func (a *Agent) controllerOptions() controller.TypedOptions[Key] {
+	warm := true
+	return controller.TypedOptions[Key]{
+		MaxConcurrentReconciles: a.options.Workers,
+		Reconciler:              reconciler{a.loop},
+		EnableWarmup:            &warm,
+		CacheSyncTimeout:        math.MaxInt64,
+	}
 }
 
 // watch makes the controller watch the sources.

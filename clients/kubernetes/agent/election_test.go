@@ -10,10 +10,13 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
 )
 
 // lease is a Lease in memory.
@@ -123,4 +126,35 @@ func TestFailoverIsWithinWhatIsPromised(t *testing.T) {
 			}
 		})
 	}
+}
+
+// neverSynced is a source that the agent has no right to read.
+type neverSynced struct{}
+
+func (neverSynced) Start(context.Context, workqueue.TypedRateLimitingInterface[Key]) error {
+	return nil
+}
+func (neverSynced) WaitForSync(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+
+// An agent without rights waits for them: restarts would hide the alert on agents that are not ready.
+func TestAnAgentWaitsForRights(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		options := (&Agent{}).controllerOptions()
+		options.Logger, options.SkipNameValidation = logr.Discard(), new(bool)
+		*options.SkipNameValidation = true
+		c, err := controller.NewTypedUnmanaged("setpoint", options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := c.Watch(neverSynced{}); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
+		defer cancel()
+		began := time.Now()
+		err = c.Start(ctx)
+		if waited := time.Since(began); waited < 24*time.Hour {
+			t.Errorf("it ended after %s: %v", waited, err)
+		}
+	})
 }

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -83,8 +82,6 @@ func (podSource) Start(context.Context, queue) error { return nil }
 
 // WaitForSync implements source.TypedSyncingSource.
 func (s podSource) WaitForSync(ctx context.Context) error {
-	if !s.pods.Wait(ctx) {
-		return errors.New("the pods of the cluster could not be listed in time; may the agent list and watch them?")
-	}
+	s.pods.Wait(ctx) // until the end, if need be: transport.Refusals tells of rights
 	return nil
 }
