@@ -21,7 +21,7 @@ const (
 // routes adds the web page, the API's description and the health checks to the gateway.
 func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 	mux, refused := http.NewServeMux(), s.observer.REST(rest.RefuseMethod(http.MethodGet, http.MethodHead))
-	contract := s.observer.REST(withoutWebsites(gateway))
+	contract := s.observer.REST(uncached(withoutWebsites(gateway)))
 	mux.Handle("/", contract)
 	first := docsPath + "/"
 	if s.options.Page != nil {
@@ -59,6 +59,17 @@ func (s *Server) routes(gateway http.Handler) (http.Handler, error) {
 		}
 		mux.ServeHTTP(w, r)
 	}), nil
+}
+
+// uncached keeps caches from storing answers to reads, which are one caller's and of one moment. They store none to other
+// methods (RFC 9111, 3).
+func uncached(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			w.Header().Set("Cache-Control", "no-store")
+		}
+		next.ServeHTTP(w, r)
+	})
 }
 
 // redirect redirects to another path of the server, temporarily: it may change with the next

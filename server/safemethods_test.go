@@ -74,7 +74,7 @@ func prepare(t *testing.T) *servertest.Service {
 	return s
 }
 
-// A GET changes nothing that is stored, but for what safeEffects say.
+// A GET changes nothing that is stored, but for what safeEffects say, and no cache may keep its answer.
 func TestSafeMethodsChangeNothing(t *testing.T) {
 	t.Parallel()
 	effects := make(map[string]bool)
@@ -89,7 +89,9 @@ func TestSafeMethodsChangeNothing(t *testing.T) {
 					continue // it would not end
 				}
 				before := s.Contents(t)
-				s.Ask(t, method, r.path+"?"+query, nil)
+				if a := s.Ask(t, method, r.path+"?"+query, nil); a.Header.Get("Cache-Control") != "no-store" {
+					t.Errorf("%s %s: a cache may keep the answer: %v", method, r.path, a.Header)
+				}
 				if s.Contents(t) == before {
 					continue
 				}
