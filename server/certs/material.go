@@ -155,6 +155,9 @@ func (o *Options) inputs() inputs {
 	return in
 }
 
+// changed reports whether contents are not in use yet.
+func (in *inputs) changed() bool { return in.pair.changed || in.cas.changed || in.lists.changed }
+
 // combine returns the contents together. Lists are those of the CAs, and used is what was in use before, nil at the start.
 func (in *inputs) combine(used *material) *material {
 	m := &material{cert: in.pair.value.cert, notAfter: in.pair.value.notAfter, authorities: in.cas.value, unread: in.lists.err != nil}

@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,6 +28,8 @@ type revoking struct {
 	first, list    []byte // the first is the older
 	told           []watched.Event
 	warned         []string
+	// meanwhile is called once when a file has been read.
+	meanwhile atomic.Pointer[func()]
 }
 
 var tomorrow = time.Now().Add(24 * time.Hour)
@@ -49,6 +52,12 @@ func newRevoking(t *testing.T) *revoking {
 	r.options.CRLFile = r.crl
 	r.options.OnChange = func(e watched.Event) { r.told = append(r.told, e) }
 	r.options.OnWarning = func(w string) { r.warned = append(r.warned, w) }
+	r.options.Clock = func() time.Time {
+		if f := r.meanwhile.Swap(nil); f != nil {
+			(*f)()
+		}
+		return time.Now()
+	}
 	r.source = newSource(t, r.options)
 	r.address = echo(t, r.source, nil)
 	r.accepts("at the start", r.good, r.new, r.other)
@@ -237,6 +246,18 @@ func TestAnAddedCANeedsItsList(t *testing.T) {
 			r.refuses("revoked", third)
 		})
 	}
+}
+
+// Both are in one Secret, which is swapped while it is read: the list was read just before.
+func TestACAIsAddedWithItsList(t *testing.T) {
+	t.Parallel()
+	three := testpki.New("three")
+	third := three.Issue("third")
+	r := newRevoking(t)
+	r.write(r.files.ca, r.one.CertPEM(), r.two.CertPEM(), three.CertPEM())
+	r.meanwhile.Store(new(func() { r.write(r.crl, r.list, three.Revoke(tomorrow, third)) }))
+	r.checks("")
+	r.refuses("revoked by the list beside its CA", third)
 }
 
 // A list of a CA that is not in the file can refuse what an intermediate CA has issued.

@@ -98,7 +98,7 @@ func (s *Source) check(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	in, used := &s.inputs, s.used.Load().material
-	if in.pair.changed || in.cas.changed || in.lists.changed || used.unread && in.lists.err == nil {
+	if in.changed() || used.unread && in.lists.err == nil {
 		s.use(in.combine(used))
 		s.warned = time.Time{}
 	}
@@ -107,8 +107,16 @@ func (s *Source) check(ctx context.Context) error {
 	return s.err
 }
 
-// read reads the files. They settle at the same time.
+// read reads the files, and once more if any has changed: those of one Secret change together, and some may have been read
+// just before.
 func (s *Source) read(ctx context.Context) {
+	if s.readOnce(ctx); s.inputs.changed() {
+		s.readOnce(ctx)
+	}
+}
+
+// readOnce reads the files. They settle at the same time.
+func (s *Source) readOnce(ctx context.Context) {
 	var reading sync.WaitGroup
 	reading.Go(func() { s.inputs.pair.read(ctx, s.options.Settle, s.options.Clock) })
 	reading.Go(func() { s.inputs.cas.read(ctx, s.options.Settle, s.options.Clock) })
