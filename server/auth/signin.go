@@ -36,6 +36,27 @@ type Endpoints struct {
 	Client *http.Client
 }
 
+// Names returns the names of callers that are known one by one, and what the names of all others begin with.
+func (a *Authenticator) Names() (known, prefixes []string) {
+	if a.options.AllowAnonymous {
+		known = append(known, AnonymousName)
+	}
+	if a.tokens != nil {
+		for _, holder := range a.tokens.Load() {
+			known = append(known, holder.identity.Name)
+		}
+	}
+	if a.certificates != nil {
+		prefixes = append(prefixes, string(MethodCertificate)+":")
+	}
+	if a.oidc != nil {
+		for _, config := range a.oidc.Load() {
+			prefixes = append(prefixes, string(MethodOIDC)+":"+config.Prefix)
+		}
+	}
+	return known, prefixes
+}
+
 // Issuers returns the accepted issuers in the order of their names, each with its accepted
 // audiences.
 func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]string) {

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"crypto/x509"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,38 @@ func TestCheckWarnsOfGrantsToEverybody(t *testing.T) {
 		got := run(t, "", "serve", "--check", "--auth-tokens-file="+tokens, "--policy-file="+policy)
 		if got.Code != 0 || !strings.HasPrefix(got.Stderr, want) || want == "" && got.Stderr != "" {
 			t.Errorf("%s: exit code %d, %q, want %q", who, got.Code, got.Stderr, want)
+		}
+	}
+}
+
+// Callers of the policy that nobody can be are told: a name that is misspelt grants nothing, and the error comes later.
+func TestCheckWarnsOfCallersThatNobodyIs(t *testing.T) {
+	t.Parallel()
+	tokens := clitest.File(t, "tokens.yaml", "tokens: [{identity: ci, sha256: "+strings.Repeat("12", 32)+"}]")
+	issuers := clitest.File(t, "issuers.yaml", `issuers: [{issuer: "http://127.0.0.1:1", audiences: [setpoint], prefix: "corp:"}]`)
+	const (
+		known   = `"token:ci", "token:agent-*", "oidc:corp:alice", "oidc:c*"`
+		unknown = `"token:cl", "oidc:crop:alice", "oidc:alice*", "certificate:cn:ci", anonymous`
+	)
+	policy := clitest.File(t, "policy.yaml", "grants: [{clusters: [demo], verbs: [read], identities: ["+known+", "+unknown+`], groups: ["oidc:corp:sre"]}]
+options: [{dryRunOnly: true, groups: ["oidc:sre"]}]
+limits: [{burst: 1}, {burst: 1, identities: ["*"]}, {burst: 1, identities: ["token:co"]}]
+`)
+	want := policy + ": nobody can be anonymous, certificate:cn:ci, oidc:alice*, oidc:crop:alice, oidc:sre, token:cl, token:co: no token has"
+	got := run(t, "", "serve", "--check", "--auth-tokens-file="+tokens, "--auth-oidc-file="+issuers, "--policy-file="+policy)
+	if got.Code != 0 || !strings.HasPrefix(got.Stderr, want) {
+		t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, want)
+	}
+}
+
+// Clients refuse a server's certificate that is for clients only, so --check tells of it.
+func TestCheckWarnsOfACertificateForClients(t *testing.T) {
+	t.Parallel()
+	for usage, want := range map[x509.ExtKeyUsage]bool{x509.ExtKeyUsageClientAuth: true, x509.ExtKeyUsageServerAuth: false, x509.ExtKeyUsageAny: false} {
+		pair := testpki.New("ca").Issue("server", testpki.Usage(usage))
+		got := run(t, "", "serve", "--check", "--tls-cert-file="+clitest.File(t, "tls.crt", string(pair.CertPEM())), "--tls-key-file="+clitest.File(t, "tls.key", string(pair.KeyPEM())))
+		if warned := strings.Contains(got.Stderr, "its extended key usage lacks serverAuth"); got.Code != 0 || warned != want {
+			t.Errorf("%v: exit code %d, %q", usage, got.Code, got.Stderr)
 		}
 	}
 }

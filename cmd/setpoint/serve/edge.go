@@ -3,9 +3,12 @@ package serve
 import (
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -148,6 +151,9 @@ func (s *edgeSettings) openTLS(e *edge, log *zap.Logger) error {
 		return fmt.Errorf("--tls-cert-file: %w", err)
 	}
 	e.notes = e.source.Status().Warnings
+	if usages := e.tls.Certificates[0].Leaf.ExtKeyUsage; len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) && !slices.Contains(usages, x509.ExtKeyUsageAny) {
+		e.notes = append(e.notes, "--tls-cert-file: clients refuse the certificate as a server's: its extended key usage lacks serverAuth")
+	}
 	e.counts.certs = e.source.Status
 	e.follow(e.source.Run)
 	return nil
@@ -185,6 +191,10 @@ func (s *edgeSettings) openAccess(e *edge, log *zap.Logger, kept time.Duration) 
 		return s.withFlags(err)
 	}
 	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, append(e.notes, p.Load().Warnings...)
+	if unknown := p.Load().Unknown(authenticator.Names()); len(unknown) > 0 {
+		e.notes = append(e.notes, s.PolicyFile+": nobody can be "+strings.Join(unknown, ", ")+
+			": no token has such an identity, no issuer such a prefix, or such callers are not accepted")
+	}
 	e.follow(p.Run)
 	return nil
 }

@@ -1,6 +1,9 @@
 package policy
 
 import (
+	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
@@ -100,6 +103,34 @@ func newPolicy() *Policy {
 // Allows reports whether a caller may use a verb in a namespace of a cluster.
 func (p *Policy) Allows(identity *auth.Identity, verb Verb, cluster, namespace string) bool {
 	return p.For(identity).Allow(verb, cluster, namespace)
+}
+
+// Unknown returns the callers and groups in the policy that nobody can be, given Authenticator.Names. A pattern for holders of
+// tokens may be for those to come.
+func (p *Policy) Unknown(known, prefixes []string) (unknown []string) {
+	tokens := []string{string(auth.MethodToken) + ":"}
+	var all []*who
+	for i := range p.grants {
+		all = append(all, &p.grants[i].who)
+	}
+	for i := range p.options {
+		all = append(all, &p.options[i].who)
+	}
+	for i := range p.limits {
+		all = append(all, &p.limits[i].who)
+	}
+	for _, who := range all {
+		for _, names := range []*names{&who.identities, &who.groups} {
+			texts, _ := names.texts(math.MaxInt)
+			for _, text := range texts {
+				if toCome := strings.Contains(text, "*") && begins(text, tokens); !toCome && !slices.Contains(known, text) && !begins(text, prefixes) {
+					unknown = append(unknown, text)
+				}
+			}
+		}
+	}
+	slices.Sort(unknown)
+	return slices.Compact(unknown)
 }
 
 // For returns the policy's grants for a caller; none for nil.
