@@ -1,6 +1,8 @@
 package main
 
 import (
+	"crypto/sha256"
+	"fmt"
 	"os"
 	"testing"
 
@@ -22,6 +24,7 @@ type stack struct {
 			Labels map[string]string
 		}
 	}
+	Configs map[string]struct{ File, Name string }
 }
 
 func readStack(t *testing.T, name string) stack {
@@ -35,6 +38,24 @@ func readStack(t *testing.T, name string) stack {
 		t.Fatal(err)
 	}
 	return s
+}
+
+// A config whose text has changed under its old name keeps a whole stack from being upgraded.
+func TestAConfigIsNamedByItsText(t *testing.T) {
+	t.Parallel()
+	configs := readStack(t, "monitoring.yaml").Configs
+	if len(configs) != 2 {
+		t.Errorf("configs %v", configs)
+	}
+	for key, c := range configs {
+		text, err := os.ReadFile("../../deploy/swarm/" + c.File)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := fmt.Sprintf("setpoint-%s-%x", key, sha256.Sum256(text))[:len("setpoint-")+len(key)+9]; c.Name != want {
+			t.Errorf("deploy/swarm/monitoring.yaml: the config %s of %s has the name %s; write %s", key, c.File, c.Name, want)
+		}
+	}
 }
 
 // The stack file uses existing settings, and the labels of the example are valid.
