@@ -51,8 +51,12 @@ func (s *Status) WriteText(w io.Writer) error {
 		text.WriteString(line)
 		if n >= 0 {
 			text.WriteString(wrapped(s.Objects[n].Why(s.At)))
+			next := "next: "
+			if s.Objects[n].Hold != nil {
+				next = "next, if the hold has ended by then: "
+			}
 			for _, line := range s.Objects[n].Next {
-				text.WriteString(wrapped("next: " + oneLine(line)))
+				text.WriteString(wrapped(next + oneLine(line)))
 			}
 		}
 		n++

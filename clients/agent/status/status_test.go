@@ -177,8 +177,8 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	decided := &Decided{At: now.Add(-2 * time.Minute), Current: 1, Desired: 2}
 	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Objects: []*Object{
 		{Key: agent.Key{Namespace: "shop", Name: "done"}, Hold: held, At: now, Decision: decided, Scaled: &Scaled{At: decided.At.Add(time.Second), From: 1, To: 2}},
-		{Key: agent.Key{Namespace: "shop", Name: "failed"}, Hold: held, At: now, Decision: decided},
-		{Key: agent.Key{Namespace: "shop", Name: "unread"}, Outcome: agent.OutcomeReadError, Error: "e", At: now, Decision: decided},
+		{Key: agent.Key{Namespace: "shop", Name: "failed"}, Hold: held, At: now, Decision: decided, Next: []string{"09:00:00 → 1"}},
+		{Key: agent.Key{Namespace: "shop", Name: "unread"}, Outcome: agent.OutcomeReadError, Error: "e", At: now, Decision: decided, Next: []string{"09:00:15 → 2"}},
 		{Key: agent.Key{Namespace: "shop", Name: long}, At: now},
 	}}
 	var text strings.Builder
@@ -189,6 +189,7 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	for _, want := range []string{
 		"\n" + pad("shop/done") + "held   2, 2m ago  0s ago     1 → 2, 119s ago\n", "\n" + pad("shop/failed") + "held   1, 2m ago  0s ago     -\n",
 		"\n" + pad("shop/unread") + "error  1, 2m ago  0s ago     -\n", "\nshop/" + long + "  ok     -          0s ago     -\n",
+		"    next, if the hold has ended by then: 09:00:00 → 1\n", "    next: 09:00:15 → 2\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
