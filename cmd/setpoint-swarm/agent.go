@@ -98,7 +98,9 @@ func (s *settings) validate(_ *agentcmd.Settings, refuse config.Refuse) {
 	case s.nodesAddress == "":
 	case s.usageSource != "":
 		refuse("usage-source", "can't be used together with --nodes-address: usage comes from one or the other")
-	case (s.nodesSecret != "") == byTLS:
+	case s.nodesSecret != "" && byTLS:
+		refuse("nodes-secret-file", "can't be used together with the --nodes-tls flags: unset one or the other, also SETPOINT_NODES_SECRET_FILE of a stack file")
+	case s.nodesSecret == "" && !byTLS:
 		refuse("nodes-address", "needs either --nodes-secret-file or all of --nodes-tls-ca-file, --nodes-tls-cert-file and --nodes-tls-key-file: without them anybody could report")
 	}
 	refuseHalfTLS(refuse, "nodes-tls", s.nodesTLS)

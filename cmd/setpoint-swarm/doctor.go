@@ -53,7 +53,7 @@ func nodesOf(ctx context.Context, engine *swarm.Engine) []doctor.Finding {
 	case len(missing) > 0:
 		return doctor.Bad("docker service ps of that service says why; it must be a global one without constraints", "no task of setpoint-swarm node runs on %s, so usage of tasks there is missing", strings.Join(missing[:min(len(missing), most)], ", "))
 	}
-	return doctor.Good("setpoint-swarm node runs on each node")
+	return doctor.Good("a task of setpoint-swarm node runs on each node; status says whose reports do not arrive")
 }
 
 // services checks the labels of all services.

@@ -43,7 +43,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}{
 		{"reports of anybody", append(agent, "--nodes-address=:1"), "--nodes-address: needs either --nodes-secret-file or"},
 		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required"},
-		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-address: needs"},
+		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-secret-file: can't be used together with the --nodes-tls flags"},
 		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: must be given together with --nodes-tls-cert-file and --nodes-tls-key-file"},
 		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "fewer than 16 bytes"},
 		{"usage from both", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--usage-source=prom"), "--usage-source: can't be used together with --nodes-address"},

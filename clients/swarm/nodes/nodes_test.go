@@ -63,7 +63,7 @@ func TestATaskCountsAsItsOwnNodeSays(t *testing.T) {
 		tasks []Task
 		want  string
 	}{
-		{"another's task", 0, []Task{{"a", "node2"}}, "1 of their nodes did not report within 45s"},
+		{"another's task", 0, []Task{{"a", "node2"}}, "1 of their nodes did not report within 45s (node2)"},
 		{"too long ago", 46 * time.Second, []Task{{"a", "node1"}}, "1 of their nodes did not report within 45s"},
 		{"no whole window yet", 0, []Task{{"c", "node1"}}, "of the 1 running tasks yet"},
 	} {

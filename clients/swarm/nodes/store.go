@@ -5,6 +5,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -249,10 +252,15 @@ func (n *Store) Usage(now time.Time, tasks []Task) (out []TaskUsage, problem str
 	case len(n.nodes) == 0:
 		return nil, "no node has reported usage: is setpoint-swarm node running on each node?"
 	case len(silent) > 0:
-		return nil, fmt.Sprintf("there is no usage of the %d running tasks: %d of their nodes did not report within %s; is setpoint-swarm node running there?", len(tasks), len(silent), n.maxAge)
+		names := slices.Sorted(maps.Keys(silent))
+		return nil, fmt.Sprintf("there is no usage of the %d running tasks: %d of their nodes did not report within %s (%s); does setpoint-swarm node run there, and what does its log say?",
+			len(tasks), len(silent), n.maxAge, strings.Join(names[:min(len(names), mostNamed)], ", "))
 	}
 	return nil, fmt.Sprintf("there is no usage of the %d running tasks yet: that of a task takes two reports of its node", len(tasks))
 }
+
+// mostNamed bounds the nodes that a problem names.
+const mostNamed = 3
 
 // maxQuoted bounds others' texts in errors, bytes.
 const maxQuoted = 200

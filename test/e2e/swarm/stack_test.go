@@ -51,7 +51,7 @@ func TestTheStackScales(t *testing.T) {
 		t.Errorf("setpoint-swarm doctor in the agent's container finds nothing:\n%s", found)
 	}
 	for _, want := range []string{
-		"1 services have opted in", "setpoint-swarm node runs on each node", "web also has the label orbiter of another autoscaler",
+		"1 services have opted in", "setpoint-swarm node runs on each node; status", "web also has the label orbiter of another autoscaler",
 		"misplaced has setpoint.enable as a label of its containers", "misplaced has the label swarm.autoscaler of another autoscaler",
 	} {
 		if err == nil || !strings.Contains(err.Error(), want) {
