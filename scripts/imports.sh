@@ -14,15 +14,17 @@ go list -f '{{.ImportPath}} {{join .Deps " "}}' ./... >"$deps"
 
 # forbid PATTERN PACKAGES... : none of the packages may depend on a match.
 forbid() {
-  local pattern=$1 package found
+  local pattern=$1 packages package found
   shift
+  packages=$(go list "$@")
+  test -n "$packages" || { echo "there are no packages $*"; exit 1; }
   while read -r package found; do
     found=$(tr ' ' '\n' <<<"$found" | grep -E "$pattern" || true)
     if [ -n "$found" ]; then
       printf '%s must not import:\n%s\n' "$package" "$found"
       status=1
     fi
-  done < <(go list "$@" | awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - "$deps")
+  done < <(awk 'NR == FNR { wanted[$1]; next } $1 in wanted' - "$deps" <<<"$packages")
 }
 
 # The SDK of a platform is in its own program, setpoint-PLATFORM.
@@ -43,7 +45,8 @@ mapfile -t service < <(go list ./server/... | grep -v /servertest$)
 forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" "${service[@]}"
 forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
 # A decision knows neither a caller nor a price: package requests does.
-found=$(go list -f '{{join .Imports "\n"}}' ./server/decision ./server/recordings | grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|overrides|requests|services|simulations|streams|waits|watches|wire)(/|$)" || true)
+imports=$(go list -f '{{join .Imports "\n"}}' ./server/decision ./server/recordings)
+found=$(grep -E "^$module/server/(access|admission|auth|calls|cost|encoded|gate|health|limit|overrides|requests|services|simulations|streams|waits|watches|wire)(/|$)" <<<"$imports" || true)
 if [ -n "$found" ]; then
   printf 'server/decision and server/recordings must not import:\n%s\n' "$found"
   status=1
@@ -72,7 +75,8 @@ if [ -n "$found" ]; then
   status=1
 fi
 # The program of the service's own image has 30 MiB, which Kubernetes' types would take a fifth of.
-if go list -tags="$tags,service" -deps ./cmd/setpoint | grep -E "^k8s.io/api/|^$module/clients/kubernetes"; then
+alone=$(go list -tags="$tags,service" -deps ./cmd/setpoint)
+if grep -E "^k8s.io/api/|^$module/clients/kubernetes" <<<"$alone"; then
   echo 'The service alone (build tag service) must not import these: cmd/setpoint/others.go'
   status=1
 fi
