@@ -161,8 +161,9 @@ type object = map[string]any
 var callers = object{
 	"type": "object", "additionalProperties": false, "required": []string{"identity", "verbs"},
 	"properties": object{
-		"identity":   object{"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?$"},
-		"namespaces": object{"type": "array", "items": object{"type": "string"}},
+		"identity": object{"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?$"},
+		// An empty list would be all of them.
+		"namespaces": object{"type": "array", "minItems": 1, "items": object{"type": "string"}},
 		"verbs":      object{"type": "array", "minItems": 1, "items": object{"type": "string"}},
 	},
 }

@@ -273,6 +273,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"image: {repository: ''}": "repository",
 		"fullnameOverride: a.b":   "fullnameOverride",
 		"redis: {mode: external, url: 'rediss://r1,r2/0?master=prod&sentinelPassword=hunter2'}": "redis.url can't have a password",
+		"service: {callers: [{identity: a, verbs: [read], namespaces: []}]}":                    "namespaces",
 		"redis: {passwordSecret: {name: a, key: ''}}":                                           "key",
 		"redis: {passwordSecret: {name: a, key: null}}":                                         "key",
 		"redis: {mode: external, url: 'rediss://a@r', user: b}":                                 "redis.url has a user",
