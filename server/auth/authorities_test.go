@@ -12,6 +12,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
@@ -62,4 +63,21 @@ func TestCAFilesAreWatched(t *testing.T) {
 	}
 	until("a file with no certificate is told of", told(true))
 	wantName(t, a, bearer(k.sign(t, i.claims("jti", "2"))), "oidc:alice")
+	// Whoever knows the endpoints for minutes trusts the CAs of now nevertheless.
+	endpoints, err := a.Endpoints(t.Context(), i.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, ca, string(testpki.New("another").CertPEM()))
+	until("the CAs have changed for sign-ins, too", func() bool {
+		client, err := endpoints.Client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Get(i.URL)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err != nil
+	})
 }

@@ -31,9 +31,9 @@ type Endpoints struct {
 	// SecretInForm reports that the issuer accepts a client's secret only in the form, not
 	// in the header.
 	SecretInForm bool
-	// Client sends requests to the issuer, with the CAs to trust for it. It limits responses
+	// Client returns what sends requests to the issuer, with the CAs to trust for it now. It limits responses
 	// and follows no redirects, because its requests carry secrets for the issuer only.
-	Client *http.Client
+	Client func() (*http.Client, error)
 }
 
 // Names returns the names of callers that are known one by one, and what the names of all others begin with.
@@ -96,15 +96,20 @@ func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints
 	e := Endpoints{
 		Authorization: provider.Endpoint().AuthURL, Token: provider.Endpoint().TokenURL, NamesItself: found.NamesItself,
 		SecretInForm: len(found.Methods) > 0 && !slices.Contains(found.Methods, "client_secret_basic"),
-		Client:       client,
+		Client: func() (*http.Client, error) {
+			client, err := newClient(running.config, running.pool)
+			if err == nil {
+				client.CheckRedirect = func(*http.Request, []*http.Request) error {
+					return errors.New("redirected, which a token endpoint must not do")
+				}
+			}
+			return client, err
+		},
 	}
 	for name, address := range map[string]string{"authorization_endpoint": e.Authorization, "token_endpoint": e.Token} {
 		if problem := checkKeysURL(address, running.config.Insecure); problem != "" {
 			return Endpoints{}, fmt.Errorf("discovery: %s %s", name, problem)
 		}
-	}
-	client.CheckRedirect = func(*http.Request, []*http.Request) error {
-		return errors.New("redirected, which a token endpoint must not do")
 	}
 	return e, nil
 }

@@ -292,7 +292,11 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	defer func() { leave(err != nil) }()
 	ctx, cancel := context.WithTimeout(r.Context(), issuerTimeout)
 	defer cancel()
-	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, endpoints.Client), code[0], oauth2.VerifierOption(f.Verifier))
+	client, err := endpoints.Client()
+	if err != nil {
+		return "", nil, http.StatusServiceUnavailable, err
+	}
+	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code[0], oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		var refused *oauth2.RetrieveError
 		if errors.As(err, &refused) && refused.Response.StatusCode < 500 {
