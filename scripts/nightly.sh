@@ -89,6 +89,6 @@ section figures-kubernetes 'Figures beside the native controller' sed -nE 's/^ *
 section figures-period 'The agent at a period of 3 s' sed -nE 's/^ *(\|.*\|)$/\1/p' "$into/figures-period.log"
 section fuzz 'Fuzzing' quoted grep -E '^(==|ok|FAIL|---|[0-9]+ fuzz targets|fuzz: elapsed: [0-9hm]+s, .*\(total)' "$into/fuzz.log"
 section mutation 'Mutation' cat bin/mutation/REPORT.md
-test "$ran" -gt 0 || { echo "none of these is a step: ${only[*]}"; exit 1; }
+test "$ran" -ge ${#only[@]} || { echo "some of these are no steps: ${only[*]}"; exit 1; }
 echo "$report"
 exit $failed
