@@ -5,7 +5,7 @@
 set -euo pipefail
 # shellcheck source=scripts/programs.sh
 . "$(dirname "$0")/programs.sh"
-skipped='The tests of test/e2e/samples that need it are SKIPPED, or fail where CI or SETPOINT_REQUIRE_PROMETHEUS is set.'
+skipped='The tests of test/e2e/samples that need it are SKIPPED, or fail where CI is set.'
 
 # missing prints the missing programs.
 missing() {

@@ -27,6 +27,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -114,8 +115,8 @@ func (s *siteOf) blank(t *testing.T) *page {
 	t.Helper()
 	base, err := browser()
 	if err != nil {
-		if errors.Is(err, errNoChromium) && os.Getenv("CI") == "" {
-			t.Skip(err)
+		if errors.Is(err, errNoChromium) {
+			kit.Cannot(t, err.Error())
 		}
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // programs is the folder of a cluster's programs: etcd, kube-apiserver,
@@ -39,13 +40,8 @@ func (p programs) path(name string) string { return filepath.Join(string(p), nam
 // it fails.
 func Require(t testing.TB) {
 	t.Helper()
-	_, err := findPrograms()
-	switch {
-	case err == nil:
-	case os.Getenv("CI") != "":
-		t.Fatal(err)
-	default:
-		t.Skipf("no Kubernetes to test with: %v", err)
+	if _, err := findPrograms(); err != nil {
+		kit.Cannot(t, err.Error())
 	}
 }
 
