@@ -35,18 +35,16 @@ func (s *Store) Announce(ctx context.Context, list string, before, now []byte, t
 		a.sweep(at)
 	}
 	delete(a.lists[list], string(before))
-	switch {
-	case len(now) > 0:
-		if a.lists == nil {
-			a.lists = map[string]map[string]time.Time{}
-		}
-		if a.lists[list] == nil {
-			a.lists[list] = map[string]time.Time{}
-		}
-		a.lists[list][string(now)] = at.Add(max(ttl, time.Millisecond))
-	case len(a.lists[list]) == 0:
-		delete(a.lists, list)
+	if len(now) == 0 {
+		return nil // an empty list is swept
 	}
+	if a.lists == nil {
+		a.lists = map[string]map[string]time.Time{}
+	}
+	if a.lists[list] == nil {
+		a.lists[list] = map[string]time.Time{}
+	}
+	a.lists[list][string(now)] = at.Add(max(ttl, time.Millisecond))
 	return nil
 }
 
