@@ -11,10 +11,17 @@ func (d *decider) reconcileWithCooldown() {
 	}
 	d.countObserved()
 	d.setCondition(AbleToScale, ConditionTrue, SucceededGetScale, "the HPA controller was able to get the target's current scale")
+	if d.in.Scale.SpecReplicas == 0 {
+		d.scalingDisabled()
+	} else if !d.enforcedBound() {
+		d.followMetricsWithCooldown()
+	}
+}
+
+// enforcedBound moves a count outside of the bounds, or at zero, into them, and reports whether it did.
+func (d *decider) enforcedBound() bool {
 	spec := &d.in.Spec
 	switch {
-	case d.in.Scale.SpecReplicas == 0:
-		d.scalingDisabled()
 	case d.current > spec.MaxReplicas:
 		d.enforceBound(PathAboveMax, spec.MaxReplicas, AboveMaxReplicas)
 	case d.current < spec.MinReplicas:
@@ -22,8 +29,9 @@ func (d *decider) reconcileWithCooldown() {
 	case d.current == 0:
 		d.enforceBound(PathBelowMin, 1, notAboveZero)
 	default:
-		d.followMetricsWithCooldown()
+		return false
 	}
+	return true
 }
 
 // countObserved bases the decision on the observed replicas.

@@ -23,15 +23,7 @@ func (d *decider) reconcileByDesign() {
 		return
 	}
 	d.countObserved()
-	spec := &d.in.Spec
-	switch {
-	case d.current > spec.MaxReplicas:
-		d.enforceBound(PathAboveMax, spec.MaxReplicas, AboveMaxReplicas)
-	case d.current < spec.MinReplicas:
-		d.enforceBound(PathBelowMin, spec.MinReplicas, BelowMinReplicas)
-	case d.current == 0:
-		d.enforceBound(PathBelowMin, 1, notAboveZero)
-	default:
+	if !d.enforcedBound() {
 		d.followDesign()
 	}
 }
