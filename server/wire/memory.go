@@ -2,7 +2,6 @@ package wire
 
 import (
 	"bytes"
-	"unsafe"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -39,11 +38,6 @@ func Explains(data []byte) bool {
 // Memory returns the memory of the request's parts, in bytes, including what is kept for
 // the next one.
 func (r *Request) Memory() int {
-	return size(r.pods) + size(r.containers) + size(r.inits) + size(r.requests) + size(r.overheads) +
-		size(r.podMetrics) + size(r.samples) + size(r.usages)
-}
-
-func size[T any](slab []T) int {
-	var zero T
-	return cap(slab) * int(unsafe.Sizeof(zero))
+	return room(r.pods) + room(r.containers) + room(r.inits) + room(r.requests) + room(r.overheads) +
+		room(r.podMetrics) + room(r.samples) + room(r.usages)
 }

@@ -47,8 +47,7 @@ func (p *pools) put(r *Request, size int) {
 
 // held is the approximate memory that is reused, bytes.
 func (r *Request) held() int {
-	held := room(r.pods) + room(r.containers) + room(r.inits) + room(r.requests) + room(r.overheads) +
-		room(r.podMetrics) + room(r.samples) + room(r.usages) + room(r.names) + room(r.found.custom) + room(r.found.external)
+	held := r.Memory() + room(r.names) + room(r.found.custom) + room(r.found.external)
 	all := r.readings.byMetric[:cap(r.readings.byMetric)]
 	for i := range all {
 		held += int(unsafe.Sizeof(recommender.Readings{})) + room(all[i].Values)
@@ -56,6 +55,7 @@ func (r *Request) held() int {
 	return held
 }
 
+// room is the memory of a slab, bytes.
 func room[T any](slab []T) int {
 	var part T
 	return cap(slab) * int(unsafe.Sizeof(part))
