@@ -135,20 +135,7 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Par
 		}
 		layouts[i] = s.layout.of(part)
 	}
-	records := make([]store.Record, len(parts))
-	errs := s.perform(ctx, len(parts), &exchange{
-		operation: "load",
-		durable:   true, // as Load
-		args:      func(i int, _ bool) []any { return []any{"get", layouts[i].place(key).record()} },
-		take: func(i int, reply any, _ bool) (err error) {
-			if reply == nil {
-				return nil
-			}
-			raw, _ := reply.(string)
-			records[i], err = decodeRecord(raw)
-			return err
-		},
-	})
+	records, errs := s.loadFrom(ctx, len(parts), func(i int) place { return layouts[i].place(key) })
 	if errs != nil {
 		return records, store.BatchError(errs)
 	}

@@ -121,11 +121,17 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 	if err := s.begin(ctx, "load"); err != nil {
 		return nil, nil, err
 	}
-	records := make([]store.Record, len(keys))
-	errs := s.perform(ctx, len(keys), &exchange{
+	records, errs := s.loadFrom(ctx, len(keys), func(i int) place { return s.layout.place(keys[i]) })
+	return records, errs, nil
+}
+
+// loadFrom loads the records of n places.
+func (s *Store) loadFrom(ctx context.Context, n int, of func(i int) place) ([]store.Record, []error) {
+	records := make([]store.Record, n)
+	return records, s.perform(ctx, n, &exchange{
 		operation: "load",
 		durable:   true, // else it could return a record that a failover then loses
-		args:      func(i int, _ bool) []any { return []any{"get", s.layout.place(keys[i]).record()} },
+		args:      func(i int, _ bool) []any { return []any{"get", of(i).record()} },
 		take: func(i int, reply any, _ bool) (err error) {
 			if reply == nil {
 				return nil
@@ -135,7 +141,6 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 			return err
 		},
 	})
-	return records, errs, nil
 }
 
 // Delete implements store.Store.
