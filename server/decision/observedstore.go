@@ -39,7 +39,16 @@ func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
 	}))}
 }
 
-// done records the outcome of an operation, with its key if it has one.
+// observed performs an operation, with its key if it has one.
+func observed[T any](ctx context.Context, o *observedStore, op *operation, key *store.Key, perform func(context.Context) (T, error)) (T, error) {
+	start := time.Now()
+	ctx, span := o.tracing.Child(ctx, op.span)
+	result, err := perform(ctx)
+	o.done(ctx, op, key, start, span, err)
+	return result, err
+}
+
+// done records the outcome of an operation.
 func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, span trace.Span, err error) {
 	tracing.Finish(span, err)
 	op.seconds.Observe(time.Since(start).Seconds())
@@ -61,56 +70,44 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 
 // Load implements store.Store, as do those below.
 func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.load.span)
-	record, err := o.Store.Load(ctx, key)
-	o.done(ctx, &o.metrics.load, &key, start, span, err)
-	return record, err
+	return observed(ctx, o, &o.metrics.load, &key, func(ctx context.Context) (store.Record, error) {
+		return o.Store.Load(ctx, key)
+	})
 }
 
 // LoadBatch is one operation.
 func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.loadBatch.span)
-	records, err := o.Store.LoadBatch(ctx, keys)
-	o.done(ctx, &o.metrics.loadBatch, nil, start, span, err)
-	return records, err
+	return observed(ctx, o, &o.metrics.loadBatch, nil, func(ctx context.Context) ([]store.Record, error) {
+		return o.Store.LoadBatch(ctx, keys)
+	})
 }
 
 // CompareAndSwap does not count lost races as failures.
 func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.swap.span)
-	result, err := o.Store.CompareAndSwap(ctx, swap)
-	o.done(ctx, &o.metrics.swap, &swap.Key, start, span, err)
-	return result, err
+	return observed(ctx, o, &o.metrics.swap, &swap.Key, func(ctx context.Context) (store.SwapResult, error) {
+		return o.Store.CompareAndSwap(ctx, swap)
+	})
 }
 
 // CompareAndSwapBatch is one operation.
 func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.swapBatch.span)
-	results, err := o.Store.CompareAndSwapBatch(ctx, swaps)
-	o.done(ctx, &o.metrics.swapBatch, nil, start, span, err)
-	return results, err
+	return observed(ctx, o, &o.metrics.swapBatch, nil, func(ctx context.Context) ([]store.SwapResult, error) {
+		return o.Store.CompareAndSwapBatch(ctx, swaps)
+	})
 }
 
 // Delete is timed.
 func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.delete.span)
-	existed, err := o.Store.Delete(ctx, key)
-	o.done(ctx, &o.metrics.delete, &key, start, span, err)
-	return existed, err
+	return observed(ctx, o, &o.metrics.delete, &key, func(ctx context.Context) (bool, error) {
+		return o.Store.Delete(ctx, key)
+	})
 }
 
 // List is timed.
 func (o *observedStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.list.span)
-	keys, err := o.Store.List(ctx, filter, after, limit)
-	o.done(ctx, &o.metrics.list, nil, start, span, err)
-	return keys, err
+	return observed(ctx, o, &o.metrics.list, nil, func(ctx context.Context) ([]store.Key, error) {
+		return o.Store.List(ctx, filter, after, limit)
+	})
 }
 
 // Part implements store.Parts, if the store does: its operations are observed, too.
@@ -132,27 +129,21 @@ type observedPart struct {
 
 // LoadVersions is a batch of loads.
 func (o *observedPart) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.loadBatch.span)
-	versions, err := o.records.LoadVersions(ctx, keys)
-	o.done(ctx, &o.metrics.loadBatch, nil, start, span, err)
-	return versions, err
+	return observed(ctx, o.observedStore, &o.metrics.loadBatch, nil, func(ctx context.Context) ([]store.Version, error) {
+		return o.records.LoadVersions(ctx, keys)
+	})
 }
 
 // DeleteVersion is a delete.
 func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.delete.span)
-	result, err := o.records.DeleteVersion(ctx, key, version)
-	o.done(ctx, &o.metrics.delete, &key, start, span, err)
-	return result, err
+	return observed(ctx, o.observedStore, &o.metrics.delete, &key, func(ctx context.Context) (store.SwapResult, error) {
+		return o.records.DeleteVersion(ctx, key, version)
+	})
 }
 
 // LoadParts is one load.
 func (o *observedStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
-	start := time.Now()
-	ctx, span := o.tracing.Child(ctx, o.metrics.load.span)
-	records, err := o.Store.(store.Parts).LoadParts(ctx, key, parts...)
-	o.done(ctx, &o.metrics.load, &key, start, span, err)
-	return records, err
+	return observed(ctx, o, &o.metrics.load, &key, func(ctx context.Context) ([]store.Record, error) {
+		return o.Store.(store.Parts).LoadParts(ctx, key, parts...)
+	})
 }
