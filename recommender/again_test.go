@@ -17,7 +17,7 @@ func TestWhatCameLaterPlaysNoPartInADecisionMadeAgain(t *testing.T) {
 	}{
 		"nothing later":      {},
 		"a lower one":        {later: []TimedRecommendation{{14, t0.Add(11 * time.Second).UnixNano()}}},
-		"lower ones, window": {later: []TimedRecommendation{{14, t0.Add(11 * time.Second).UnixNano()}, {15, t0.Add(12 * time.Second).UnixNano()}}, behavior: func(b *Behavior) { b.ScaleUp.StabilizationWindowSeconds = ptr(int32(5)) }},
+		"lower ones, window": {later: []TimedRecommendation{{14, t0.Add(11 * time.Second).UnixNano()}, {15, t0.Add(12 * time.Second).UnixNano()}}, behavior: func(b *Behavior) { b.ScaleUp.StabilizationWindowSeconds = new(int32(5)) }},
 		"a scale-up":         {ups: []ScaleEvent{{Change: 12, At: t0.Add(11 * time.Second).UnixNano()}}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -77,9 +77,9 @@ func TestToleranceOfBehaviorReplacesTheOption(t *testing.T) {
 	}{
 		{"no behavior", nil, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
 		{"behavior without", &Behavior{}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
-		{"up", &Behavior{ScaleUp: rules(ptr(0.02))}, Tolerances{ScaleUp: 0.02, ScaleDown: 0.1}},
-		{"down", &Behavior{ScaleDown: rules(ptr(0.3))}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.3}},
-		{"0 counts", &Behavior{rules(ptr(0.0)), rules(ptr(0.0))}, Tolerances{ScaleUp: 0, ScaleDown: 0}},
+		{"up", &Behavior{ScaleUp: rules(new(0.02))}, Tolerances{ScaleUp: 0.02, ScaleDown: 0.1}},
+		{"down", &Behavior{ScaleDown: rules(new(0.3))}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.3}},
+		{"0 counts", &Behavior{rules(new(0.0)), rules(new(0.0))}, Tolerances{ScaleUp: 0, ScaleDown: 0}},
 	} {
 		equal(t, tt.name, tolerancesOf(tt.behavior, &options, &v136), tt.want)
 	}

@@ -16,7 +16,7 @@ func BenchmarkOutlook(b *testing.B) {
 		b.Run(fmt.Sprintf("recommendations=%d", entries), func(b *testing.B) {
 			in := wanting(14)
 			in.Spec.Behavior = behavior(nil, policies(ScalingPolicy{PercentPolicy, 20, 60}))
-			in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(300))
+			in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(300))
 			var history History
 			spacing := 299 * time.Second / time.Duration(entries)
 			for i := range entries {
@@ -67,26 +67,26 @@ var benchmarkKinds = []struct {
 	set  func(*Input)
 }{
 	{"cpu-utilization", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 	}},
 	{"cpu-utilization-scaling", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(50))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(50))}}}
 	}},
 	{"cpu-utilization-sidecar", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 		withSidecar(in)
 	}},
 	{"cpu-average-value", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: AverageValueTarget, AverageValue: ptr(int64(300))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: AverageValueTarget, AverageValue: new(int64(300))}}}
 	}},
 	{"cpu-utilization-unordered", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 		for i, j := 0, len(in.PodMetrics)-1; i < j; i, j = i+1, j-1 {
 			in.PodMetrics[i], in.PodMetrics[j] = in.PodMetrics[j], in.PodMetrics[i]
 		}
 	}},
 	{"cpu-utilization-missing", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 		kept := in.PodMetrics[:0]
 		for i := range in.PodMetrics {
 			if i%10 != 0 {
@@ -96,10 +96,10 @@ var benchmarkKinds = []struct {
 		in.PodMetrics = kept
 	}},
 	{"container-cpu-utilization", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ContainerResourceMetric, Resource: "cpu", Container: "app", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ContainerResourceMetric, Resource: "cpu", Container: "app", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 	}},
 	{"pods", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: PodsMetric, Metric: MetricIdentifier{Name: "rps"}, Target: MetricTarget{Type: AverageValueTarget, AverageValue: ptr(int64(1000))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: PodsMetric, Metric: MetricIdentifier{Name: "rps"}, Target: MetricTarget{Type: AverageValueTarget, AverageValue: new(int64(1000))}}}
 		values := make([]Value, len(in.Pods))
 		for i := range values {
 			values[i] = Value{Pod: in.Pods[i].Name, Milli: 1050}
@@ -107,22 +107,20 @@ var benchmarkKinds = []struct {
 		in.Readings = []Readings{{Values: values}}
 	}},
 	{"object-value", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ObjectMetric, Metric: MetricIdentifier{Name: "rps"}, DescribedObject: ObjectReference{Kind: "Service", Name: "web"}, Target: MetricTarget{Type: ValueTarget, Value: ptr(int64(1000))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ObjectMetric, Metric: MetricIdentifier{Name: "rps"}, DescribedObject: ObjectReference{Kind: "Service", Name: "web"}, Target: MetricTarget{Type: ValueTarget, Value: new(int64(1000))}}}
 		in.Readings = []Readings{{Values: []Value{{Milli: 1050}}}}
 	}},
 	{"external-average-value", func(in *Input) {
-		in.Spec.Metrics = []MetricSpec{{Type: ExternalMetric, Metric: MetricIdentifier{Name: "depth"}, Target: MetricTarget{Type: AverageValueTarget, AverageValue: ptr(int64(1000))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ExternalMetric, Metric: MetricIdentifier{Name: "depth"}, Target: MetricTarget{Type: AverageValueTarget, AverageValue: new(int64(1000))}}}
 		in.Readings = []Readings{{Values: []Value{{Milli: 1050 * int64(len(in.Pods))}}}}
 	}},
 	{"two", func(in *Input) {
 		in.Spec.Metrics = []MetricSpec{
-			{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}},
-			{Type: ResourceMetric, Resource: "memory", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}},
+			{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}},
+			{Type: ResourceMetric, Resource: "memory", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}},
 		}
 	}},
 }
-
-func ptr[T any](v T) *T { return &v }
 
 // benchmarkInput is a workload of ready pods at 63 % of their request, laid out in
 // memory as the service lays out a request: each kind of part in one piece.

@@ -90,7 +90,7 @@ func TestTheLimitBoundsTheHistory(t *testing.T) {
 		in := wanting(100)
 		in.Spec.MaxReplicas, in.Spec.Behavior = 1000, behavior(nil, nil)
 		in.Spec.Behavior.ScaleUp.Policies[0].PeriodSeconds = 1800
-		in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(3600))
+		in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(3600))
 		in.Options.HistoryLimit = asked
 		x := &target{in: in}
 		for i := range 300 {

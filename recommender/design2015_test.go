@@ -65,7 +65,7 @@ func TestDesignCounts(t *testing.T) {
 		{"80 where there is no metric", changed(utilized(3, alike(3, 100)...), func(in *Input) { in.Spec.Metrics = nil }), 4, 4, 1.25, 0},
 		{"behavior is not known", changed(utilized(3, alike(3, 160)...), func(in *Input) {
 			in.Spec.Behavior = behavior(policies(ScalingPolicy{PodsPolicy, 1, 60}), nil)
-			in.Spec.Behavior.ScaleUp.Tolerance = ptr(5.0)
+			in.Spec.Behavior.ScaleUp.Tolerance = new(5.0)
 		}), 6, 6, 2, 3},
 		{"its own tolerance", changed(utilized(4, alike(4, 89)...), func(in *Input) { in.Options.Tolerance = 0.12 }), 5, 4, 1.1125, 4},
 		{"no tolerance", changed(utilized(4, alike(4, 81)...), func(in *Input) { in.Options.Tolerance = 0 }), 5, 5, 1.0125, 5},

@@ -188,7 +188,7 @@ func TestAnExplanationTellsHowMuchWasKnown(t *testing.T) {
 		equal(t, "after "+tt.at.String(), x.recommend(t, tt.at).Explanation.History, tt.want)
 	}
 	in.Spec.Behavior = defaultBehavior()
-	in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(3600))
+	in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(3600))
 	equal(t, "of a longer window", x.recommend(t, 310*time.Second).Explanation.History.Younger, true)
 }
 

@@ -34,11 +34,11 @@ func (r random) wild(in *Input) {
 		m := &in.Spec.Metrics[i]
 		switch r.IntN(8) {
 		case 0:
-			m.Target.AverageValue = ptr(extreme())
+			m.Target.AverageValue = new(extreme())
 		case 1:
-			m.Target.Value = ptr(extreme())
+			m.Target.Value = new(extreme())
 		case 2:
-			m.Target.AverageUtilization = ptr(int32(extreme()))
+			m.Target.AverageUtilization = new(int32(extreme()))
 		case 3:
 			m.Target = MetricTarget{}
 		case 4:
@@ -79,7 +79,7 @@ func (r random) wild(in *Input) {
 	if b := in.Spec.Behavior; b != nil && r.chance(30) {
 		policy := &b.ScaleUp.Policies[0]
 		policy.Value, policy.PeriodSeconds = int32(extreme()), int32(extreme())
-		b.ScaleDown.StabilizationWindowSeconds = oneOf(r, nil, ptr(int32(extreme())))
+		b.ScaleDown.StabilizationWindowSeconds = oneOf(r, nil, new(int32(extreme())))
 		b.ScaleDown.Policies = b.ScaleDown.Policies[:r.IntN(len(b.ScaleDown.Policies)+1)]
 	}
 }

@@ -17,10 +17,10 @@ func TestObservedGeneration(t *testing.T) {
 		// want holds the observed generations with v1.37; others with all others.
 		want, others []int64
 	}{
-		{name: "it follows the spec", steps: []*int64{ptr(int64(1)), ptr(int64(1)), ptr(int64(7)), ptr(int64(0))}, want: []int64{1, 1, 7, 0}},
-		{name: "no generation shows none", steps: []*int64{nil, ptr(int64(2)), nil}, want: []int64{absent, 2, absent}},
+		{name: "it follows the spec", steps: []*int64{new(int64(1)), new(int64(1)), new(int64(7)), new(int64(0))}, want: []int64{1, 1, 7, 0}},
+		{name: "no generation shows none", steps: []*int64{nil, new(int64(2)), nil}, want: []int64{absent, 2, absent}},
 		{
-			name: "a scale that can't be read keeps it", steps: []*int64{ptr(int64(1)), ptr(int64(2)), nil, ptr(int64(3))}, want: []int64{1, 1, 1, 3},
+			name: "a scale that can't be read keeps it", steps: []*int64{new(int64(1)), new(int64(2)), nil, new(int64(3))}, want: []int64{1, 1, 1, 3},
 			change: func(step int, in *Input) {
 				if in.ScaleError = nil; step == 1 || step == 2 {
 					in.ScaleError = &ScaleError{Message: "away"}
@@ -28,7 +28,7 @@ func TestObservedGeneration(t *testing.T) {
 			},
 		},
 		{
-			name: "metrics that fail show it", steps: []*int64{ptr(int64(1)), ptr(int64(2))}, want: []int64{1, 2},
+			name: "metrics that fail show it", steps: []*int64{new(int64(1)), new(int64(2))}, want: []int64{1, 2},
 			change: func(step int, in *Input) {
 				if step == 1 {
 					in.Readings[0] = Readings{Error: "away"}
@@ -36,21 +36,21 @@ func TestObservedGeneration(t *testing.T) {
 			},
 		},
 		{
-			name: "no replicas", steps: []*int64{ptr(int64(1)), ptr(int64(2))}, want: []int64{1, 2},
+			name: "no replicas", steps: []*int64{new(int64(1)), new(int64(2))}, want: []int64{1, 2},
 			change: func(step int, in *Input) { in.Scale = Scale{} },
 		},
 		{
-			name: "a change that is applied", steps: []*int64{ptr(int64(1)), ptr(int64(2))}, want: []int64{1, 2}, report: Applied,
+			name: "a change that is applied", steps: []*int64{new(int64(1)), new(int64(2))}, want: []int64{1, 2}, report: Applied,
 			change: func(step int, in *Input) { read(in, 0, 9*unit) },
 		},
 		{
-			name: "a change that fails", steps: []*int64{ptr(int64(1)), ptr(int64(2))}, want: []int64{1, 2}, report: Failed,
+			name: "a change that fails", steps: []*int64{new(int64(1)), new(int64(2))}, want: []int64{1, 2}, report: Failed,
 			change: func(step int, in *Input) { read(in, 0, 9*unit) },
 		},
 		{
-			name: "that of a status of before", steps: []*int64{ptr(int64(8)), ptr(int64(9))}, want: []int64{4, 9}, others: []int64{4, absent},
+			name: "that of a status of before", steps: []*int64{new(int64(8)), new(int64(9))}, want: []int64{4, 9}, others: []int64{4, absent},
 			change: func(step int, in *Input) {
-				in.PreviousStatus = &Status{ObservedGeneration: ptr(int64(4)), CurrentReplicas: 3, DesiredReplicas: 3}
+				in.PreviousStatus = &Status{ObservedGeneration: new(int64(4)), CurrentReplicas: 3, DesiredReplicas: 3}
 				if in.ScaleError = nil; step == 0 {
 					in.ScaleError = &ScaleError{Message: "away"}
 				}

@@ -178,7 +178,7 @@ func defaultBehavior() *Behavior {
 // behavior is the default one without downward window and with other policies.
 func behavior(up, down []ScalingPolicy) *Behavior {
 	b := defaultBehavior()
-	b.ScaleDown.StabilizationWindowSeconds = ptr(int32(0))
+	b.ScaleDown.StabilizationWindowSeconds = new(int32(0))
 	if up != nil {
 		b.ScaleUp.Policies = up
 	}

@@ -110,7 +110,7 @@ func TestProfiles(t *testing.T) {
 func TestDefaultsOfTheAPI(t *testing.T) {
 	equal(t, "metrics", DefaultMetrics(), []MetricSpec{cpuUtilization(80)})
 	equal(t, "scaling up", DefaultScaleUp(), ScalingRules{
-		StabilizationWindowSeconds: ptr(int32(0)), SelectPolicy: MaxChange,
+		StabilizationWindowSeconds: new(int32(0)), SelectPolicy: MaxChange,
 		Policies: []ScalingPolicy{{PodsPolicy, 4, 15}, {PercentPolicy, 100, 15}},
 	})
 	equal(t, "scaling down", DefaultScaleDown(), ScalingRules{SelectPolicy: MaxChange, Policies: []ScalingPolicy{{PercentPolicy, 100, 15}}})

@@ -98,7 +98,7 @@ func TestTheOldestRecommendationOfALongWindowDecides(t *testing.T) {
 	t.Parallel()
 	in := wanting(20)
 	in.Spec.MaxReplicas, in.Spec.Behavior = 5000, behavior(nil, nil)
-	in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(1800))
+	in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(1800))
 	x := &target{in: in}
 	for i := range 1800 {
 		want := int32(20)
@@ -130,8 +130,8 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 			in.Spec.Behavior = nil
 			if random.chance(75) {
 				in.Spec.Behavior = random.behavior()
-				in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(oneOf(random, int32(3600), 1800, 0))
-				in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(oneOf(random, int32(3600), 1800, 300))
+				in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(oneOf(random, int32(3600), 1800, 0))
+				in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(oneOf(random, int32(3600), 1800, 300))
 				for _, rules := range []*ScalingRules{&in.Spec.Behavior.ScaleUp, &in.Spec.Behavior.ScaleDown} {
 					rules.Tolerance = nil
 					rules.Policies[0].PeriodSeconds = oneOf(random, int32(1800), 600, 15)
@@ -142,8 +142,8 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 		if seed > 0 {
 			edit()
 			in.Spec.Behavior = behavior(nil, nil)
-			in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(300 * seed))
-			in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(3600))
+			in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(300 * seed))
+			in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(3600))
 		}
 		var history History
 		var upstream slots
@@ -216,8 +216,8 @@ func TestPropertyBeyondTheLimitTheCountIsOnlyHeldLonger(t *testing.T) {
 		for i := range 800 {
 			if i%100 == 0 {
 				trend = float64(random.between(-20, 20))
-				up.StabilizationWindowSeconds = ptr(oneOf(random, int32(0), 30, 120, 3600))
-				down.StabilizationWindowSeconds = ptr(oneOf(random, int32(0), 30, 120, 3600))
+				up.StabilizationWindowSeconds = new(oneOf(random, int32(0), 30, 120, 3600))
+				down.StabilizationWindowSeconds = new(oneOf(random, int32(0), 30, 120, 3600))
 			}
 			level = min(max(level+trend+float64(random.between(-15, 15)), 1), 90_000)
 			read(in, 0, int64(level)*unit)

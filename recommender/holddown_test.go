@@ -156,7 +156,7 @@ func TestWithholdingEndsWithTheFlag(t *testing.T) {
 	withheldAt(60*time.Second, 60*time.Second)
 
 	in.HoldDown = false
-	in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(20))
+	in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(20))
 	d = x.recommend(t, 75*time.Second) // 3 was recommended 15 s ago, 5 30 s ago
 	equal(t, "desired once the store is back", d.Desired, int32(3))
 	equal(t, "AbleToScale then", *conditionByType(d.Status.Conditions, AbleToScale),

@@ -51,7 +51,7 @@ func TestWhatAProfileIgnoresIsAWarning(t *testing.T) {
 	withBehavior := func(in *Input) { in.Spec.Behavior = defaultBehavior() }
 	withTolerance := func(in *Input) {
 		in.Spec.Behavior = defaultBehavior()
-		in.Spec.Behavior.ScaleDown.Tolerance = ptr(0.2)
+		in.Spec.Behavior.ScaleDown.Tolerance = new(0.2)
 	}
 	atZero := func(in *Input) { in.Spec.MinReplicas, in.Options.ScaleToZero = 0, true }
 	shared := func(in *Input) {

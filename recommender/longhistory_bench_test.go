@@ -41,7 +41,7 @@ func BenchmarkHistoryLength(b *testing.B) {
 	for _, entries := range []int{0, 20, 240, 3600} {
 		h := longHistory(entries)
 		in := benchmarkInput(10)
-		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: ptr(int32(60))}}}
+		in.Spec.Metrics = []MetricSpec{{Type: ResourceMetric, Resource: "cpu", Target: MetricTarget{Type: UtilizationTarget, AverageUtilization: new(int32(60))}}}
 		in.Options.DownscaleStabilization = time.Hour
 		value := Encode(&h)
 		name := fmt.Sprintf("recommendations=%d", entries)

@@ -39,7 +39,7 @@ func newOutlooking(t *testing.T, r random) *outlooking {
 		in.Spec.Behavior = r.behavior()
 		up, down := &in.Spec.Behavior.ScaleUp, &in.Spec.Behavior.ScaleDown
 		up.Tolerance, down.Tolerance = nil, nil
-		down.StabilizationWindowSeconds = oneOf(r, nil, ptr(int32(0)), ptr(int32(20)), ptr(int32(90)))
+		down.StabilizationWindowSeconds = oneOf(r, nil, new(int32(0)), new(int32(20)), new(int32(90)))
 		for r.chance(10) || len(down.Policies) > 3 && len(down.Policies) <= fewPolicies {
 			down.Policies = append(down.Policies, r.rules(0).Policies...)
 		}
@@ -357,7 +357,7 @@ func TestOutlooks(t *testing.T) {
 			"a window, then a policy, step by step",
 			of(14, func(in *Input) {
 				in.Spec.Behavior = behavior(perMinute(PodsPolicy, 2), perMinute(PercentPolicy, 20))
-				in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = ptr(int32(300))
+				in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(300))
 			}),
 			[]asked{{0, 14}, {15, 5}, {30, 5}}, 45,
 			"Metrics [14,16] 14 of 5 ScaleDownStabilized until 300; 300: 11 ScaleDownLimit(Max); 360: 8 ScaleDownLimit(Max); 420: 6 ScaleDownLimit(Max); 480: 5",
@@ -384,7 +384,7 @@ func TestOutlooks(t *testing.T) {
 			"a window upwards",
 			of(3, func(in *Input) {
 				in.Spec.Behavior = behavior(perMinute(PodsPolicy, 4), nil)
-				in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(30))
+				in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(30))
 			}),
 			[]asked{{0, 3}, {10, 9}}, 20,
 			"Metrics [1,3] 3 of 9 ScaleUpStabilized until 30; 30: 7 ScaleUpLimit(Max); 90: 9",
@@ -446,7 +446,7 @@ func TestOutlooks(t *testing.T) {
 			"tolerance has a direction",
 			of(90, func(in *Input) {
 				in.Spec.MaxReplicas, in.Spec.Behavior = 200, behavior(perMinute(PodsPolicy, 10), nil)
-				in.Spec.Behavior.ScaleUp.Tolerance, in.Spec.Behavior.ScaleDown.Tolerance = ptr(0.06), ptr(0.5)
+				in.Spec.Behavior.ScaleUp.Tolerance, in.Spec.Behavior.ScaleDown.Tolerance = new(0.06), new(0.5)
 			}),
 			[]asked{{0, 117}}, 15, // 117 are 1.064 times 110, and 116.5 are within 1.06
 			"Metrics [1,100] 100 of 117 ScaleUpLimit(Max) until 60; 60: 110 ScaleUpLimit(Max); 120: 117?",
@@ -454,7 +454,7 @@ func TestOutlooks(t *testing.T) {
 		{
 			"a proposal is no doubt at the count that it was made for",
 			of(100, func(in *Input) {
-				in.Options.Tolerance, in.Spec.Metrics[0].Target.AverageValue = 0.1, ptr(int64(2*unit))
+				in.Options.Tolerance, in.Spec.Metrics[0].Target.AverageValue = 0.1, new(int64(2*unit))
 			}),
 			[]asked{{0, 200}, {15, 179}}, 20, // 89.5 replicas' worth, and 90 would be within tolerance
 			"Metrics [100,100] 100 of 90 ScaleDownStabilized until 300.000000001; 301: 90",

@@ -279,7 +279,7 @@ func TestProfilesOfProposals(t *testing.T) {
 	const noReadyPods = "unable to calculate ready pods: no pods returned by selector while calculating replica count"
 	ownTolerances := func(in *Input) {
 		in.Spec.Behavior = behavior(nil, nil)
-		in.Spec.Behavior.ScaleUp.Tolerance, in.Spec.Behavior.ScaleDown.Tolerance = ptr(0.5), ptr(0.5)
+		in.Spec.Behavior.ScaleUp.Tolerance, in.Spec.Behavior.ScaleDown.Tolerance = new(0.5), new(0.5)
 	}
 	for _, c := range []comparedWith136{
 		{
@@ -1150,9 +1150,9 @@ func TestProfilesOfStoredSpecs(t *testing.T) {
 		}
 	}
 	both := cpuUtilization(40)
-	both.Target.AverageValue = ptr(int64(80))
+	both.Target.AverageValue = new(int64(80))
 	objectByValue := objectValue(unit)
-	objectByValue.Target.AverageValue = ptr(int64(4 * unit))
+	objectByValue.Target.AverageValue = new(int64(4 * unit))
 	objectByNothing := objectAverage(2 * unit)
 	objectByNothing.Target.Type = ""
 	objectByNoValue := objectValue(unit)
@@ -1318,7 +1318,7 @@ func TestWorkedExamplesOfLegacyProfiles(t *testing.T) {
 	}
 	oneSided := wants(2, 1)
 	oneSided.Spec.Behavior = defaultBehavior()
-	oneSided.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(300))
+	oneSided.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(300))
 	minuteAgo := known(map[time.Duration]int32{time.Minute: 3})
 	for _, tt := range []struct {
 		name    string

@@ -167,7 +167,7 @@ func (r random) rules(windows ...int32) ScalingRules {
 		}
 	}
 	if r.chance(20) {
-		rules.Tolerance = ptr(float64(r.IntN(30)) / 100)
+		rules.Tolerance = new(float64(r.IntN(30)) / 100)
 	}
 	return rules
 }

@@ -113,13 +113,7 @@ func stabilizeWithBehavior(now int64, h *History, upWindow, downWindow time.Dura
 			slot = i
 		}
 	}
-	stabilized := current
-	if stabilized < up.Replicas {
-		stabilized = up.Replicas
-	}
-	if stabilized > down.Replicas {
-		stabilized = down.Replicas
-	}
+	stabilized := min(max(current, up.Replicas), down.Replicas)
 	s := Stabilization{Proposed: proposed, Stabilized: stabilized, Windows: [2]Window{up, down}, WindowsLen: 2, slot: slot, obsolete: min(upCutoff, downCutoff)}
 	if proposed >= current {
 		s.explain(Up)

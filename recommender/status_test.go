@@ -11,7 +11,7 @@ var (
 	// previous is what the status was before: its conditions in an unusual order,
 	// which is kept.
 	previous = Status{
-		ObservedGeneration: ptr(int64(3)),
+		ObservedGeneration: new(int64(3)),
 		LastScaleTime:      longAgo,
 		CurrentReplicas:    4, DesiredReplicas: 6,
 		CurrentMetrics: []MetricStatus{{Type: PodsMetric, Metric: MetricIdentifier{Name: "old"}}},

@@ -10,7 +10,7 @@ import (
 // Texts that depend on no metric's failure.
 func TestTextsOfConditions(t *testing.T) {
 	upWindow := defaultBehavior()
-	upWindow.ScaleUp.StabilizationWindowSeconds = ptr(int32(60))
+	upWindow.ScaleUp.StabilizationWindowSeconds = new(int32(60))
 	for _, tt := range []struct {
 		kind, status, reason, message string
 		in                            *Input
@@ -213,7 +213,7 @@ func TestTextsOfASettledChange(t *testing.T) {
 func TestTextsOfFailedMetrics(t *testing.T) {
 	cpu := func(groups ...[]testPod) *Input { return workload(cpuUtilization(50), 5, 100, groups...) }
 	neither := func(in *Input) {
-		in.Spec.Metrics[0].Target = MetricTarget{Type: UtilizationTarget, Value: ptr(int64(1))}
+		in.Spec.Metrics[0].Target = MetricTarget{Type: UtilizationTarget, Value: new(int64(1))}
 	}
 	fails := func(in *Input) { in.Readings[0] = Readings{Error: "x"} }
 	selector := func(in *Input) { in.Readings[0].SelectorError = `"~" is not a valid label selector operator` }
@@ -434,7 +434,7 @@ func TestNamesOfMetrics(t *testing.T) {
 	}
 	container := containerUtilization("app", 50)
 	containerAverage := container
-	containerAverage.Target = MetricTarget{AverageValue: ptr(int64(1))}
+	containerAverage.Target = MetricTarget{AverageValue: new(int64(1))}
 	memory := cpuUtilization(50)
 	memory.Resource = "memory"
 	for _, tt := range []struct {

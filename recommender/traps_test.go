@@ -211,7 +211,7 @@ func trapForcedMoves(t *testing.T) {
 		in := wanting(10)
 		in.Spec.Behavior = behavior(policies(ScalingPolicy{PodsPolicy, 1, 1800}), policies(ScalingPolicy{PodsPolicy, 1, 1800}))
 		in.Spec.Behavior.ScaleUp.SelectPolicy, in.Spec.Behavior.ScaleDown.SelectPolicy = NoSelection, NoSelection
-		in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = ptr(int32(3600))
+		in.Spec.Behavior.ScaleUp.StabilizationWindowSeconds = new(int32(3600))
 		in.PreviousStatus = &Status{
 			CurrentMetrics: []MetricStatus{{Type: ExternalMetric}},
 			Conditions:     []Condition{{Type: ScalingLimited, Status: ConditionFalse, Reason: "DesiredWithinRange"}},
@@ -447,7 +447,7 @@ func trapTargetType(t *testing.T) {
 	}
 
 	both := withReady(total(objectValue(unit), 2, 4*unit))
-	both.Spec.Metrics[0].Target.AverageValue = ptr(int64(2 * unit))
+	both.Spec.Metrics[0].Target.AverageValue = new(int64(2 * unit))
 	both.Scale.StatusReplicas = 5
 	for kind, want := range map[string]struct {
 		proposal int32

@@ -511,7 +511,7 @@ func TestWorkedExamplesOfTime(t *testing.T) {
 			name: "W43 the upward window takes its lowest recommendation", current: 4,
 			behavior: func() *Behavior {
 				b := defaultBehavior()
-				b.ScaleUp.StabilizationWindowSeconds = ptr(int32(60))
+				b.ScaleUp.StabilizationWindowSeconds = new(int32(60))
 				return b
 			}(),
 			steps: []step{
@@ -626,7 +626,7 @@ func TestWorkedExamplesOfTime(t *testing.T) {
 		for reading, want := range map[int64]int32{10300: 11, 9300: 10} {
 			in := total(externalAverage(unit), 10, reading)
 			in.Spec.Behavior = behavior(nil, nil)
-			in.Spec.Behavior.ScaleUp.Tolerance = ptr(0.02)
+			in.Spec.Behavior.ScaleUp.Tolerance = new(0.02)
 			if d := decide(in); d.Desired != want {
 				t.Errorf("%d milli over 10: %d, want %d", reading, d.Desired, want)
 			}

@@ -1,6 +1,9 @@
 package policy
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // pattern is text in which * matches any characters, or none.
 type pattern struct {
@@ -87,13 +90,8 @@ func newNames(texts []string) names {
 var allNames = names{any: true}
 
 func (n *names) match(name string) bool {
-	if n.any {
+	if n.any || slices.Contains(n.few, name) {
 		return true
-	}
-	for _, text := range n.few {
-		if text == name {
-			return true
-		}
 	}
 	if _, there := n.many[name]; there {
 		return true

@@ -45,12 +45,7 @@ func (w *who) match(c caller, groups []string) bool {
 	if w.everybody || w.identities.matchCallers(c.name, c.anonymous) {
 		return true
 	}
-	for _, group := range groups {
-		if w.groups.match(group) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(groups, w.groups.match)
 }
 
 type grant struct {
