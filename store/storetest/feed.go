@@ -53,6 +53,9 @@ func (r *feedReader) append(key store.Key, values ...string) {
 	if err := r.feed.AppendFeed(r.f.t.Context(), entries); err != nil {
 		r.f.t.Fatalf("AppendFeed of %d: %v", len(entries), err)
 	}
+	for _, entry := range entries {
+		clear(entry.Value) // the engine keeps no alias
+	}
 }
 
 // reads asks for what follows in each part.
@@ -86,7 +89,12 @@ func (r *feedReader) read(limit int) []store.FeedItem {
 		if bytes > store.MaxFeedPageBytes {
 			r.f.t.Fatalf("%d entries of %d bytes, more than %d", len(page.Items), bytes, store.MaxFeedPageBytes)
 		}
-		all = append(all, page.Items...)
+		for i := range page.Items {
+			item := page.Items[i]
+			item.Value = slices.Clone(item.Value)
+			clear(page.Items[i].Value) // nor of what it returned
+			all = append(all, item)
+		}
 	}
 	return all
 }
