@@ -400,6 +400,14 @@ func TestPromotionKeepsWindows(t *testing.T) {
 	if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 4 {
 		t.Errorf("the shadow's window is cold: %v", got)
 	}
+	for edits, spec := range []*setpointv1.HorizontalPodAutoscalerSpec{patient, polled("10", 600)} {
+		set(t, c.Service, servertest.Polled, eager, shadow("last", spec))
+		c.replicas = 4
+		c.step(t, 10)
+		if got := only(t, c.Service, servertest.Polled); got.GetDesiredReplicas() != 4 || got.GetComparedDecisions() != 1 {
+			t.Errorf("renamed, edits %d: %v", edits, got)
+		}
+	}
 }
 
 // sourced are sources of metrics that always have 40.
