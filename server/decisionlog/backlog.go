@@ -77,9 +77,7 @@ func (b *backlog) add(e queued, size int) {
 func (l *lane) take() (e queued, ok bool) {
 	if l.first < len(l.entries) {
 		e, l.entries[l.first] = l.entries[l.first], queued{}
-		if l.first++; l.first == len(l.entries) {
-			l.entries, l.first = l.entries[:0], 0
-		}
+		l.first++
 		if e.flushed == nil {
 			l.size -= e.size()
 			l.count--

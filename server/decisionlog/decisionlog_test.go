@@ -174,8 +174,15 @@ func TestABacklogThatIsNeverEmptyDoesNotGrow(t *testing.T) {
 		b.add(e, e.size())
 		b.take()
 	}
-	if room := cap(b.of(key.Cluster).of(key.Namespace).entries); b.count != 3 || room > 64 {
+	cluster := b.of(key.Cluster)
+	namespace := cluster.of(key.Namespace)
+	if room := cap(namespace.entries); b.count != 3 || room > 64 {
 		t.Errorf("%d decisions wait, in the room of %d", b.count, room)
+	}
+	for _, l := range []*lane{&b.lane, cluster, namespace} { // by which is chosen who loses some
+		if l.size != 3*e.size() {
+			t.Errorf("%q has %d bytes, want %d", l.name, l.size, 3*e.size())
+		}
 	}
 }
 
