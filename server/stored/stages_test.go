@@ -42,6 +42,9 @@ func TestPollsTellStages(t *testing.T) {
 	if len(again.GetAdjustments()) != 1 || !proto.Equal(again.GetAdjustments()[0], first.GetAdjustments()[0]) || again.GetPlainDesiredReplicas() != 4 {
 		t.Errorf("told again %v", again)
 	}
+	if bounded := wantPoll(t, s, 2, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = proto.Int32(2) }); bounded.GetPlainDesiredReplicas() != 2 {
+		t.Errorf("within a poller's bounds told %v", bounded)
+	}
 	spec.Stages = nil
 	s.SetSpec(t, spec)
 	report(3)
@@ -88,6 +91,11 @@ func TestAHoldAnswersPollsWithoutMetrics(t *testing.T) {
 			for range 2 { // decided, and told again
 				if c.want > 0 {
 					wantPoll(t, s, c.want)
+					bounded := c.want // an override keeps it, whatever a poller's bounds
+					if bounded > 4 {
+						bounded = 3
+					}
+					wantPoll(t, s, bounded, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = proto.Int32(3) })
 				} else if got, err := poll(t, s); err == nil {
 					t.Errorf("recommended %v", got)
 				}

@@ -413,17 +413,21 @@ func TestBoundsOfAPollerWithoutACount(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("metrics that can't be read", func(t *testing.T) {
+	for _, profile := range []string{"", "design-2015"} { // the latter has no conditions
 		s := servertest.Start(t)
-		s.SetSpec(t, servertest.QueueSpec(1, 100))
+		spec := servertest.QueueSpec(1, 100)
+		spec.Options = &setpointv1.RecommendOptions{Profile: profile}
+		s.SetSpec(t, spec)
 		s.Observe(t, 7, "")
 		for _, b := range [][2]int32{{1, 100}, {2, 50}, {7, 7}} {
 			_, err := poll(t, s, bounds(b[0], b[1]))
 			servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_COMPUTED")
 		}
-		wantPoll(t, s, 5, bounds(1, 5))
-		wantPoll(t, s, 9, bounds(9, 50))
-	})
+		below, above := wantPoll(t, s, 5, bounds(1, 5)), wantPoll(t, s, 9, bounds(9, 50))
+		if below.GetReason() != "Current number of replicas above Spec.MaxReplicas" || above.GetReason() != "Current number of replicas below Spec.MinReplicas" {
+			t.Errorf("got %v and %v", below, above)
+		}
+	}
 }
 
 // If the count can't be computed, a poller gets an error and never a number.
