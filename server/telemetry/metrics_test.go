@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }
@@ -341,4 +342,16 @@ func TestADecisionThatTheHistoryLimitMayHaveHeldIsCounted(t *testing.T) {
 	if n := servertest.Read(t, r)["decisions_history_limited_total"]; n < 1 {
 		t.Errorf("%v decisions counted", n)
 	}
+}
+
+func TestOperationsOfTheStoreAreTimedAndFailuresCounted(t *testing.T) {
+	t.Parallel()
+	f := &servertest.Faults{}
+	f.On.Store(true)
+	s, r := servertest.Measured(t, f.FailLoads(store.ErrUnavailable))
+	before := servertest.Read(t, r)
+	_, _ = s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 30))
+	servertest.Read(t, r).Since(before, "store_errors", "store_operation").Expect(t, servertest.Reading{
+		"store_errors_total{operation=load}": 1, "store_operation_duration_seconds{operation=load}": 1,
+	})
 }
