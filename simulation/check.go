@@ -142,9 +142,9 @@ func (c *checker) autoscaler(s *Scenario, a *Autoscaler) {
 			c.refuse(true, "spec.metrics[%d]: the type %q can't be simulated", i, m.Type)
 			continue
 		}
-		u := s.Workload.usageOf(metricKey(m))
+		u := s.Workload.usageOf(MetricName(m))
 		if u == nil {
-			c.refuse(true, "workload.usage: has no %s, which spec.metrics[%d] needs", metricKey(m), i)
+			c.refuse(true, "workload.usage: has no %s, which spec.metrics[%d] needs", MetricName(m), i)
 			continue
 		}
 		total := m.Type == recommender.ObjectMetric || m.Type == recommender.ExternalMetric

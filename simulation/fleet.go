@@ -113,7 +113,7 @@ func (f *Fleet) spec(s *Scenario, a *Autoscaler, rule FleetRule) *fleet.Spec {
 
 // global reports whether each member reads the whole of a metric.
 func (f *Fleet) global(m *recommender.MetricSpec) bool {
-	return fleet.IsTotal(m) && slices.Contains(f.Global, metricKey(m))
+	return fleet.IsTotal(m) && slices.Contains(f.Global, MetricName(m))
 }
 
 // CheckFleet is Check for a scenario with a fleet.
@@ -168,7 +168,7 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 		c.refuse(rule >= fleetRules, "fleet.rules[%d]: unknown rule %d", i, rule)
 	}
 	for _, name := range f.Global {
-		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return fleet.IsTotal(&m) && metricKey(&m) == name })
+		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return fleet.IsTotal(&m) && MetricName(&m) == name })
 		c.refuse(!known, "fleet.scopes: the spec has no Object or External metric %q", name)
 	}
 	for _, rule := range []FleetRule{Karmada, Independent} {

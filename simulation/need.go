@@ -27,7 +27,7 @@ func needsOf(s *Scenario, a *Autoscaler) []need {
 	}
 	for i := range a.Spec.Metrics {
 		m := &a.Spec.Metrics[i]
-		u := s.Workload.usageOf(metricKey(m))
+		u := s.Workload.usageOf(MetricName(m))
 		n := need{idle: u.Idle, perLoad: u.PerLoad, tolerance: tolerance}
 		perPod := true
 		switch m.Type {

@@ -220,8 +220,8 @@ func (w *Workload) usageOf(metric string) *Usage {
 	return nil
 }
 
-// metricKey is the name under which a metric's usage is found.
-func metricKey(m *recommender.MetricSpec) string {
+// MetricName is the name under which a workload's usage has a metric of a spec.
+func MetricName(m *recommender.MetricSpec) string {
 	switch m.Type {
 	case recommender.ResourceMetric, recommender.ContainerResourceMetric:
 		return m.Resource
@@ -234,7 +234,7 @@ func (w *world) prepareMetrics() {
 	longest := time.Duration(0)
 	for i := range w.autoscaler.Spec.Metrics {
 		spec := &w.autoscaler.Spec.Metrics[i]
-		usage := w.scenario.Workload.usageOf(metricKey(spec))
+		usage := w.scenario.Workload.usageOf(MetricName(spec))
 		w.metrics = append(w.metrics, metricState{spec: spec, usage: *usage})
 		switch spec.Type {
 		case recommender.ResourceMetric, recommender.ContainerResourceMetric:
@@ -529,6 +529,3 @@ func (w *world) write() error {
 	w.reconcile()
 	return nil
 }
-
-// MetricName is the name under which a workload's usage has a metric of a spec.
-func MetricName(m *recommender.MetricSpec) string { return metricKey(m) }

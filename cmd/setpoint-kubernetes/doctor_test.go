@@ -279,7 +279,7 @@ func TestDoctorNamesInvalidObjects(t *testing.T) {
 		return autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: map[string]string{annotation: value}}}
 	}
 	hpas := []autoscalingv2.HorizontalPodAutoscaler{
-		annotated("a", agent.ShadowAnnotation, "maybe"), annotated("b", agent.StagesAnnotation, "{"), annotated("c", agent.FleetAnnotation, "web"), annotated("d", agent.ShadowAnnotation, "true"),
+		annotated("a", agent.ShadowAnnotation, "maybe"), annotated("b", v1.StagesAnnotation, "{"), annotated("c", v1.FleetAnnotation, "web"), annotated("d", agent.ShadowAnnotation, "true"),
 	}
 	own := v1.Autoscaler{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "e"}, Spec: v1.AutoscalerSpec{Unreadable: "it is wrong"}}
 	for source, want := range map[string]string{"hpa": "a b c", "autoscaler": "e", "both": "a b c e"} {

@@ -11,7 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
+	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
@@ -34,7 +34,7 @@ func saveSnapshot(name string, snapshot *kubernetes.Snapshot, stages *setpointv1
 	hpa := *snapshot.Autoscaler
 	hpa.ManagedFields, hpa.Annotations = nil, nil
 	if stages != nil {
-		hpa.Annotations = map[string]string{agent.StagesAnnotation: protojson.MarshalOptions{}.Format(stages)}
+		hpa.Annotations = map[string]string{v1.StagesAnnotation: protojson.MarshalOptions{}.Format(stages)}
 	}
 	list.add(&hpa.TypeMeta, "autoscaling/v2", "HorizontalPodAutoscaler", &hpa)
 	if snapshot.Scale != nil {

@@ -166,8 +166,8 @@ func TestWordsForTimesAndNumbers(t *testing.T) {
 		}
 	}
 	for in, want := range map[float64]string{0: "0s", 59.6: "1m", 45: "45s", 3600: "1h", 3661: "1h1m1s", 90000: "1d1h"} {
-		if got := span(seconds(in)); got != want {
-			t.Errorf("span(%g s) = %s, want %s", in, got, want)
+		if got := Span(seconds(in)); got != want {
+			t.Errorf("Span(%g s) = %s, want %s", in, got, want)
 		}
 	}
 	for in, want := range map[float64]string{0: "0 s", 45.4: "45 s", 59.6: "1 min", 754: "12 min 34 s", 67965: "18 h 53 min", 86399: "1 d", 90000: "1 d 1 h"} {

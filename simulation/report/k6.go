@@ -74,7 +74,7 @@ export const options = {
       preAllocatedVUs: 10,
       maxVUs: Number(__ENV.VUS || 1000),
       stages: [
-`, printable.Text(name), span(s.Duration), s.Seed, start)
+`, printable.Text(name), Span(s.Duration), s.Seed, start)
 	for _, stage := range stages {
 		fmt.Fprintf(&out, "        { duration: '%s', target: %d },\n", stage.length, stage.rate)
 	}

@@ -19,7 +19,7 @@ const MaxActions = 20
 // WriteTable writes the figures of all runs side by side, and the changes of each.
 func WriteTable(w io.Writer, r *Report) error {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", printable.Text(r.Name), span(r.Scenario.Duration),
+	fmt.Fprintf(&text, "%s: %s from %s, %d evaluations, seed %d\n\n", printable.Text(r.Name), Span(r.Scenario.Duration),
 		r.Scenario.Start.Format("2006-01-02 15:04 MST"), r.steps(), r.Scenario.Seed)
 	table := tabwriter.NewWriter(&text, 0, 0, 3, ' ', 0)
 	row := func(head string, cell func(Run) string) {
@@ -241,7 +241,7 @@ type words struct {
 
 var (
 	// onTerminals are words that programs cut into columns and read again.
-	onTerminals = words{span, number3, ""}
+	onTerminals = words{Span, number3, ""}
 	// onPages are those of the page at /ui/ (web/src/lib/format.ts).
 	onPages = words{spaced, grouped, " units"}
 )
@@ -273,10 +273,7 @@ func percent(f float64) string {
 }
 
 // Span is a duration in a few figures: 3d4h, 1h5m, 45s.
-func Span(d time.Duration) string { return span(d) }
-
-// span is Span.
-func span(d time.Duration) string {
+func Span(d time.Duration) string {
 	d = d.Round(time.Second)
 	if d < time.Minute {
 		return d.String()

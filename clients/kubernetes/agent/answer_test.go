@@ -41,13 +41,13 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 				time.Sleep(2 * period)
 				want(t, "calls", fmt.Sprint(w.calls()), "[]")
 				want(t, "replicas", w.count("shop/web"), 4)
-				want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+				want(t, "condition", w.able(key), "False "+agent.ReasonAnswerRefused)
 				status := w.hpa(key).Status
 				want(t, "desired in the status", status.DesiredReplicas, before.DesiredReplicas)
 				want(t, "other conditions", len(status.Conditions), len(before.Conditions))
 				events := w.events()
 				want(t, "events", len(events), 1) // in several reconciles
-				if !strings.HasPrefix(events[0], "Warning "+ReasonAnswerRefused+" ") || !strings.Contains(events[0], tt.Field+": ") {
+				if !strings.HasPrefix(events[0], "Warning "+agent.ReasonAnswerRefused+" ") || !strings.Contains(events[0], tt.Field+": ") {
 					t.Errorf("told %q, want that of %s", events[0], tt.Field)
 				}
 				if n := w.counted("setpoint_agent_answers_refused_total", "field", strings.Split(tt.Field, "[")[0]); n < 2 {
@@ -155,7 +155,7 @@ func TestAnAnswerCountsOnce(t *testing.T) {
 		w.workload("shop/web", 4, 50) // as they were: the answer fits
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 4)
-		want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+		want(t, "condition", w.able(key), "False "+agent.ReasonAnswerRefused)
 	})
 }
 
@@ -177,7 +177,7 @@ func TestReportsThatCantBeAnsweredSo(t *testing.T) {
 				w.with(func() { w.tamperReport = tamper })
 				settle()
 				want(t, "calls", fmt.Sprint(w.calls()), "[scale shop/web 5 report APPLIED]")
-				want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+				want(t, "condition", w.able(key), "False "+agent.ReasonAnswerRefused)
 				want(t, "desired in the status", w.hpa(key).Status.DesiredReplicas, 3)
 				want(t, "events", len(w.events()), 1)
 				time.Sleep(2 * period)

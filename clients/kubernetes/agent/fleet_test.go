@@ -13,6 +13,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -23,10 +24,10 @@ func TestFleetsOfObjects(t *testing.T) {
 	const wrong = "must be the whole name of a fleet, clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, not "
 	for name, tt := range map[string]struct{ annotation, text, want, problem string }{
 		"none":           {"other", "x", "", ""},
-		"a fleet":        {FleetAnnotation, fleetName, fleetName, ""},
-		"a short name":   {FleetAnnotation, "web", "", "annotation setpoint.dev/fleet: " + wrong + `"web"`},
-		"an empty name":  {FleetAnnotation, "", "", "annotation setpoint.dev/fleet: " + wrong + `""`},
-		"places":         {FleetAnnotation, "clusters/-/namespaces/shop/targets/web", "", "annotation setpoint.dev/fleet: " + wrong},
+		"a fleet":        {v1.FleetAnnotation, fleetName, fleetName, ""},
+		"a short name":   {v1.FleetAnnotation, "web", "", "annotation setpoint.dev/fleet: " + wrong + `"web"`},
+		"an empty name":  {v1.FleetAnnotation, "", "", "annotation setpoint.dev/fleet: " + wrong + `""`},
+		"places":         {v1.FleetAnnotation, "clusters/-/namespaces/shop/targets/web", "", "annotation setpoint.dev/fleet: " + wrong},
 		"another's name": {"autoscaling.setpoint.dev/fleet", fleetName, "", "annotation autoscaling.setpoint.dev/fleet: is not read; did you mean setpoint.dev/fleet?"},
 		"a plural name":  {"setpoint.dev/fleets", fleetName, "", "annotation setpoint.dev/fleets: is not read; did you mean setpoint.dev/fleet?"},
 	} {
@@ -42,7 +43,7 @@ func TestFleetsOfObjects(t *testing.T) {
 		})
 	}
 	// What was invalid is the same as none, but for the problem: the agent follows at once when it is mended.
-	for _, annotation := range []string{FleetAnnotation, StagesAnnotation, ShadowAnnotation} {
+	for _, annotation := range []string{v1.FleetAnnotation, v1.StagesAnnotation, ShadowAnnotation} {
 		wrong, mended := newHPA("shop", "web"), newHPA("shop", "web")
 		wrong.Annotations = map[string]string{annotation: "?"}
 		want(t, "the same once "+annotation+" is mended", objectOfHPA(mended, settings{}).sameAs(objectOfHPA(wrong, settings{})), false)
@@ -95,20 +96,20 @@ func TestAMemberShowsItsShare(t *testing.T) {
 		w.workload("shop/web", 3, 50)
 		w.service = &ofFleet{w.service, nil} // knows no fleets
 		hpa := newHPA("shop", "web")
-		hpa.Annotations = map[string]string{FleetAnnotation: fleetName}
+		hpa.Annotations = map[string]string{v1.FleetAnnotation: fleetName}
 		key := w.add(hpa)
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 3)
-		want(t, "condition", w.able(key), "False "+ReasonAnswerRefused)
+		want(t, "condition", w.able(key), "False "+agent.ReasonAnswerRefused)
 		message := conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale).Message
 		if !strings.Contains(message, "fleet: is missing, although the target is a member of one: it was decided alone") {
 			t.Errorf("message: %s", message)
 		}
-		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations[FleetAnnotation] = "web" })
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations[v1.FleetAnnotation] = "web" })
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 3)
-		want(t, "condition", w.able(key), "False "+ReasonInvalidObject)
-		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { delete(hpa.Annotations, FleetAnnotation) })
+		want(t, "condition", w.able(key), "False "+agent.ReasonInvalidObject)
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { delete(hpa.Annotations, v1.FleetAnnotation) })
 		time.Sleep(2 * period)
 		want(t, "replicas, alone", w.count("shop/web"), 5)
 	})

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/grpc/status"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // ofRecommender returns the kinds and reasons of the events about whether the recommender
@@ -132,7 +134,7 @@ func TestEventsAreNotRepeatedByAnAgentThatStarts(t *testing.T) {
 		w.workload("shop/web", 3, 30)
 		hpa := evaluatedHPA("shop", "web")
 		hpa.Status.Conditions[0] = autoscalingv2.HorizontalPodAutoscalerCondition{
-			Type: autoscalingv2.AbleToScale, Status: "False", Reason: ReasonRecommenderUnavailable, LastTransitionTime: metav1.Now(),
+			Type: autoscalingv2.AbleToScale, Status: "False", Reason: agent.ReasonRecommenderUnavailable, LastTransitionTime: metav1.Now(),
 		}
 		w.failing(codes.Unavailable)
 		w.add(hpa)

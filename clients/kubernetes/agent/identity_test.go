@@ -44,10 +44,10 @@ func TestTwoClustersOfOneName(t *testing.T) {
 
 		want(t, "condition of the first", first.able(mine), "True ReadyForNewScale")
 		want(t, "replicas of the first", first.count("shop/web"), 5)
-		want(t, "condition of the second", second.able(theirs), "False "+ReasonRecommendationRefused)
+		want(t, "condition of the second", second.able(theirs), "False "+agent.ReasonRecommendationRefused)
 		want(t, "replicas of the second", second.count("shop/web"), 3)
 		want(t, "changes of the second", fmt.Sprint(second.calls()), "[]")
-		want(t, "events of the second", fmt.Sprint(second.ofRecommender()), "[Warning "+ReasonRecommendationRefused+"]")
+		want(t, "events of the second", fmt.Sprint(second.ofRecommender()), "[Warning "+agent.ReasonRecommendationRefused+"]")
 		message := conditionOf(&second.hpa(theirs).Status, autoscalingv2.AbleToScale).Message
 		for _, told := range []string{"another cluster", "clusters/demo/namespaces/shop/targets/web", "delete the target"} {
 			if !strings.Contains(message, told) {

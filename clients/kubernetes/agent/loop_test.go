@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
@@ -135,7 +136,7 @@ func TestTheRecommenderIsAway(t *testing.T) {
 		away := time.Now()
 		time.Sleep(10 * period)
 		for _, key := range keys {
-			want(t, "condition", w.able(key), "False "+ReasonRecommenderUnavailable)
+			want(t, "condition", w.able(key), "False "+agent.ReasonRecommenderUnavailable)
 			want(t, "replicas", w.count("shop/"+key.Name), 3)
 		}
 		want(t, "statuses written while away", w.written()-written, n)
@@ -194,7 +195,7 @@ func TestTheRecommenderIsAwayForOne(t *testing.T) {
 			t.Errorf("%d reconciles of the good one in ten periods", good)
 		}
 		want(t, "condition of the good one", w.able(HPA.Key("shop", "good")), "True ReadyForNewScale")
-		want(t, "condition of the bad one", w.able(HPA.Key("shop", "bad")), "False "+ReasonRecommenderUnavailable)
+		want(t, "condition of the bad one", w.able(HPA.Key("shop", "bad")), "False "+agent.ReasonRecommenderUnavailable)
 	})
 }
 
@@ -230,7 +231,7 @@ func TestTheRecommenderRefuses(t *testing.T) {
 				key := w.add(newHPA("shop", "web"))
 				settle()
 				c := conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale)
-				want(t, "condition", w.able(key), "False "+ReasonRecommendationRefused)
+				want(t, "condition", w.able(key), "False "+agent.ReasonRecommendationRefused)
 				want(t, "message", c.Message, tt.message)
 				asked := w.askedSince(time.Time{})
 				time.Sleep(5 * period)
@@ -258,7 +259,7 @@ func TestARivalIsNotFought(t *testing.T) {
 		time.Sleep(3 * period)
 		want(t, "asked", w.askedSince(time.Time{}), 0)
 		want(t, "replicas", w.count("shop/web"), 3)
-		want(t, "condition", w.able(key), "False "+ReasonConflictingAutoscaler)
+		want(t, "condition", w.able(key), "False "+agent.ReasonConflictingAutoscaler)
 		// Its selector is forgotten, and not that of the other one if that has its name.
 		w.with(func() {
 			if len(w.forgotten) == 0 || slices.ContainsFunc(w.forgotten, func(uid types.UID) bool { return uid != w.objects[key].GetUID() || uid == "" }) {
@@ -397,7 +398,7 @@ func TestAnObjectThatCantBeRead(t *testing.T) {
 		hpa.Annotations[ShadowAnnotation] = "yes, please"
 		key := w.add(hpa)
 		time.Sleep(2 * period)
-		want(t, "condition", w.able(key), "False "+ReasonInvalidObject)
+		want(t, "condition", w.able(key), "False "+agent.ReasonInvalidObject)
 		want(t, "replicas", w.count("shop/web"), 3)
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
 			hpa.Annotations = map[string]string{SyncPeriodAnnotation: "1ms"}

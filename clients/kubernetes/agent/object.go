@@ -26,10 +26,6 @@ const (
 	SyncPeriodAnnotation = "autoscaling.setpoint.dev/sync-period"
 	// ShadowAnnotation is "true" to make the object a shadow, else "false".
 	ShadowAnnotation = "autoscaling.setpoint.dev/shadow"
-	// StagesAnnotation is the stages, the service's message Stages as JSON.
-	StagesAnnotation = v1.StagesAnnotation
-	// FleetAnnotation is the whole name of the fleet that the workload is a member of.
-	FleetAnnotation = v1.FleetAnnotation
 )
 
 // object is an autoscaler of either source.

@@ -147,7 +147,7 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 // hold returns why an object must not be scaled; nil: it is scaled.
 func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	if s.problem != nil {
-		return &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidObject, Message: s.problem.Error()}, nil
+		return &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: agent.ReasonInvalidObject, Message: s.problem.Error()}, nil
 	}
 	if s.shadow {
 		return nil, nil // it has no rivals
@@ -158,14 +158,14 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	}
 	if rival != "" {
 		p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
-		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: ReasonConflictingAutoscaler, Message: rival}, nil
+		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: agent.ReasonConflictingAutoscaler, Message: rival}, nil
 	}
 	if !s.rivalry.certain || p.rivals.keepOn {
 		return nil, nil
 	}
 	// Another controller acts on it: a condition of its own and an occasional log line say so.
 	p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
-	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
+	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: agent.ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
 }
 
 // Observe implements agent.Platform.

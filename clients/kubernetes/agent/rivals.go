@@ -10,6 +10,8 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // Names under which the API server records the writers of a field.
@@ -195,7 +197,7 @@ func (l *rivals) withRivalry(s seen, status *autoscalingv2.HorizontalPodAutoscal
 		since = had.LastTransitionTime
 	}
 	next.Conditions = append(next.Conditions, autoscalingv2.HorizontalPodAutoscalerCondition{
-		Type: ConflictingController, Status: corev1.ConditionTrue, Reason: ReasonStatusWrittenByAnother,
+		Type: ConflictingController, Status: corev1.ConditionTrue, Reason: agent.ReasonStatusWrittenByAnother,
 		Message: l.message(s), LastTransitionTime: since,
 	})
 	return next

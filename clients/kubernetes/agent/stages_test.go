@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -20,14 +21,14 @@ func TestStagesOfObjects(t *testing.T) {
 		annotation, text, want, problem string
 	}{
 		"none":            {"other", "x", "", ""},
-		"some":            {StagesAnnotation, `{"windowThroughFailures": true}`, "window_through_failures:true", ""},
-		"hours":           {StagesAnnotation, `{"schedules": [{"duration": "2d12h"}]}`, "schedules:{duration:{seconds:216000}}", ""},
-		"an unknown key":  {StagesAnnotation, `{"schedule": []}`, "", "annotation setpoint.dev/stages: schedule: there is no such key; did you mean schedules?"},
-		"a wrong value":   {StagesAnnotation, `{"fallbacks": [{"metric": "a", "replicas": "x"}]}`, "", "annotation setpoint.dev/stages: fallbacks[0].replicas: must be a whole number"},
-		"no JSON":         {StagesAnnotation, `{"fallbacks": [`, "", "annotation setpoint.dev/stages: "},
-		"an empty text":   {StagesAnnotation, ``, "", "annotation setpoint.dev/stages: "},
-		"no document":     {StagesAnnotation, `on`, "", "annotation setpoint.dev/stages: must be a mapping"},
-		"too long":        {StagesAnnotation, `{"windowThroughFailures": true}` + strings.Repeat(" ", 64<<10), "", "annotation setpoint.dev/stages: is longer than 65536 bytes"},
+		"some":            {v1.StagesAnnotation, `{"windowThroughFailures": true}`, "window_through_failures:true", ""},
+		"hours":           {v1.StagesAnnotation, `{"schedules": [{"duration": "2d12h"}]}`, "schedules:{duration:{seconds:216000}}", ""},
+		"an unknown key":  {v1.StagesAnnotation, `{"schedule": []}`, "", "annotation setpoint.dev/stages: schedule: there is no such key; did you mean schedules?"},
+		"a wrong value":   {v1.StagesAnnotation, `{"fallbacks": [{"metric": "a", "replicas": "x"}]}`, "", "annotation setpoint.dev/stages: fallbacks[0].replicas: must be a whole number"},
+		"no JSON":         {v1.StagesAnnotation, `{"fallbacks": [`, "", "annotation setpoint.dev/stages: "},
+		"an empty text":   {v1.StagesAnnotation, ``, "", "annotation setpoint.dev/stages: "},
+		"no document":     {v1.StagesAnnotation, `on`, "", "annotation setpoint.dev/stages: must be a mapping"},
+		"too long":        {v1.StagesAnnotation, `{"windowThroughFailures": true}` + strings.Repeat(" ", 64<<10), "", "annotation setpoint.dev/stages: is longer than 65536 bytes"},
 		"another's name":  {"autoscaling.setpoint.dev/stages", `{}`, "", "annotation autoscaling.setpoint.dev/stages: is not read; did you mean setpoint.dev/stages?"},
 		"a singular name": {"setpoint.dev/stage", `{}`, "", "annotation setpoint.dev/stage: is not read; did you mean setpoint.dev/stages?"},
 	} {
@@ -55,21 +56,21 @@ func TestStagesThatAreWrongHoldTheCount(t *testing.T) {
 		w := newWorld(t, period)
 		w.workload("shop/web", 3, 50)
 		hpa := newHPA("shop", "web")
-		hpa.Annotations = map[string]string{StagesAnnotation: `{"windowTroughFailures": true}`}
+		hpa.Annotations = map[string]string{v1.StagesAnnotation: `{"windowTroughFailures": true}`}
 		key := w.add(hpa)
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 3)
-		want(t, "condition", w.able(key), "False "+ReasonInvalidObject)
+		want(t, "condition", w.able(key), "False "+agent.ReasonInvalidObject)
 		want(t, "requests", w.askedSince(time.Time{}), 0)
 		message := conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale).Message
 		want(t, "message", message, "annotation setpoint.dev/stages: windowTroughFailures: there is no such key; did you mean windowThroughFailures?")
 		// What can be read but not followed the service refuses in its own words.
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
-			hpa.Annotations[StagesAnnotation] = `{"combine": {"method": "AVERAGE"}}`
+			hpa.Annotations[v1.StagesAnnotation] = `{"combine": {"method": "AVERAGE"}}`
 		})
 		settle()
 		want(t, "replicas", w.count("shop/web"), 3)
-		want(t, "condition", w.able(key), "False "+ReasonRecommendationRefused)
+		want(t, "condition", w.able(key), "False "+agent.ReasonRecommendationRefused)
 		message = conditionOf(&w.hpa(key).Status, autoscalingv2.AbleToScale).Message
 		if !strings.HasPrefix(message, "the recommender refused to decide: stages.combine.method: ") {
 			t.Errorf("message: %s", message)
@@ -78,7 +79,7 @@ func TestStagesThatAreWrongHoldTheCount(t *testing.T) {
 			t.Errorf("events: %s", told)
 		}
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
-			hpa.Annotations[StagesAnnotation] = `{"windowThroughFailures": true}`
+			hpa.Annotations[v1.StagesAnnotation] = `{"windowThroughFailures": true}`
 		})
 		time.Sleep(2 * period)
 		want(t, "replicas", w.count("shop/web"), 5)
@@ -95,7 +96,7 @@ func TestStagesOfAnAutoscaler(t *testing.T) {
 	o := objectOfAutoscaler(a, settings{period: period})
 	want(t, "problem", o.problem, nil)
 	hpa := newHPA("shop", "web")
-	hpa.Annotations = map[string]string{StagesAnnotation: `{"schedules": [{"name": "office", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 8}]}`}
+	hpa.Annotations = map[string]string{v1.StagesAnnotation: `{"schedules": [{"name": "office", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 8}]}`}
 	want(t, "stages", o.stages.String(), objectOfHPA(hpa, settings{}).stages.String())
 	other := a.DeepCopy()
 	want(t, "the same", o.sameAs(objectOfAutoscaler(other, settings{period: period})), true)

@@ -7,25 +7,12 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // ConflictingController is the type of the condition that another controller acts on the
 // object. It is a separate condition because the built-in controller rewrites its own
 // conditions at each reconcile but leaves others alone.
 const ConflictingController autoscalingv2.HorizontalPodAutoscalerConditionType = "ConflictingController"
-
-// The agent's own reasons. Unless noted they belong to the condition AbleToScale.
-const (
-	ReasonRecommenderUnavailable = agent.ReasonRecommenderUnavailable
-	ReasonRecommendationRefused  = agent.ReasonRecommendationRefused
-	ReasonAnswerRefused          = agent.ReasonAnswerRefused
-	ReasonConflictingAutoscaler  = agent.ReasonConflictingAutoscaler
-	// ReasonStatusWrittenByAnother belongs to the condition ConflictingController.
-	ReasonStatusWrittenByAnother = agent.ReasonStatusWrittenByAnother
-	ReasonInvalidObject          = agent.ReasonInvalidObject
-)
 
 // prepare prepares a status of the service for storing: it truncates times to whole seconds, as
 // the API does, and lets no condition's last transition precede the stored one, which the agent

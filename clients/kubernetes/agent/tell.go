@@ -71,7 +71,7 @@ func (t *telling) writeHold(ctx context.Context, h *agent.Hold) {
 		return
 	}
 	c := conditionOf(statusOf(stored), autoscalingv2.AbleToScale)
-	if h.Reason == ReasonRecommenderUnavailable && c != nil && c.Status == corev1.ConditionFalse && c.Reason == h.Reason {
+	if h.Reason == agent.ReasonRecommenderUnavailable && c != nil && c.Status == corev1.ConditionFalse && c.Reason == h.Reason {
 		return // a different message is not worth a write
 	}
 	update := &statusUpdate{status: withHold(statusOf(stored), h.Reason, h.Message, h.Since), explanation: "Not scaled: " + h.Message + "."}
