@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/bounded"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
@@ -159,7 +160,7 @@ func (t *transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	status := "error"
 	if err == nil {
 		status = strconv.Itoa(response.StatusCode)
-		response.Body = &bounded{response.Body, maxAnswerBytes}
+		response.Body = bounded.Body(response.Body, maxAnswerBytes, errTooLarge)
 		if response.StatusCode >= http.StatusMultipleChoices {
 			response.Body = &cut{io.LimitReader(response.Body, maxErrorBytes), response.Body}
 		}
@@ -206,17 +207,3 @@ type cut struct {
 }
 
 var errTooLarge = fmt.Errorf("the answer is larger than %d MiB", maxAnswerBytes>>20)
-
-// bounded is a body that fails, rather than being truncated, if it is too large.
-type bounded struct {
-	io.ReadCloser
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
-	if b.left -= int64(n); b.left < 0 {
-		return 0, errTooLarge
-	}
-	return n, err
-}

@@ -18,6 +18,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	jose "github.com/go-jose/go-jose/v4"
+
+	"github.com/setpoint-dev/setpoint/internal/bounded"
 )
 
 const (
@@ -105,23 +107,8 @@ func (t boundedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	response.Body = &boundedBody{response.Body, maxDocument}
+	response.Body = bounded.Body(response.Body, maxDocument, fmt.Errorf("the answer is longer than %d bytes", maxDocument))
 	return response, nil
-}
-
-// boundedBody fails once more than left bytes were read.
-type boundedBody struct {
-	io.ReadCloser
-	left int
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if b.left -= n; b.left < 0 {
-		return 0, fmt.Errorf("the answer is longer than %d bytes", maxDocument)
-	}
-	return n, err
 }
 
 func get(ctx context.Context, client *http.Client, address string) ([]byte, error) {

@@ -3,7 +3,6 @@ package httpapi
 
 import (
 	"encoding/base64"
-	"io"
 	"maps"
 	"mime"
 	"net/http"
@@ -16,6 +15,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/bounded"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
@@ -208,6 +208,8 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
+var errTooLarge = source.Failed(source.Unusable, "the answer is larger than maxBytes: request less, or raise maxBytes")
+
 // RoundTrip implements http.RoundTripper: it adds headers and credentials, and bounds the
 // answer.
 func (h *Client) RoundTrip(req *http.Request) (*http.Response, error) {
@@ -228,7 +230,7 @@ func (h *Client) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, source.Failed(source.Unusable, "the answer is %s, not JSON: does url lead to a page for people, or to a login?",
 			typed.Shorten(resp.Header.Get("Content-Type"), typed.MaxQuoted))
 	}
-	resp.Body = &boundedBody{resp.Body, h.maxBytes}
+	resp.Body = bounded.Body(resp.Body, h.maxBytes, errTooLarge)
 	return resp, nil
 }
 
@@ -275,28 +277,6 @@ func isJSON(contentType string) bool {
 
 // Close closes idle connections.
 func (h *Client) Close() { h.base.CloseIdleConnections() }
-
-// boundedBody fails if a body is longer than its bound.
-type boundedBody struct {
-	io.ReadCloser
-	left int64
-}
-
-// Read implements io.Reader.
-func (b *boundedBody) Read(to []byte) (int, error) {
-	if b.left < 0 {
-		return 0, source.Failed(source.Unusable, "the answer is larger than maxBytes: request less, or raise maxBytes")
-	}
-	if int64(len(to)) > b.left+1 {
-		to = to[:b.left+1]
-	}
-	n, err := b.ReadCloser.Read(to)
-	b.left -= int64(n)
-	if b.left < 0 {
-		return 0, source.Failed(source.Unusable, "the answer is larger than maxBytes: request less, or raise maxBytes")
-	}
-	return n, err
-}
 
 // StatusFailure is the error for an unsuccessful status. It does not quote the body.
 func StatusFailure(status int) error {
