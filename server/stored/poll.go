@@ -266,25 +266,22 @@ func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, er
 	case !q.spec.GetAssumeApplied():
 		return nil, q.noScale()
 	}
-	least := validation.MinReplicas(q.spec.GetSpec())
+	assumed := validation.MinReplicas(q.spec.GetSpec())
 	if q.record.Last.At != 0 {
-		least = max(least, q.record.Last.To)
+		assumed = max(assumed, q.record.Last.To)
 	}
-	// At zero the controller acts only if it scaled there itself.
-	if least == 0 && !scaledToZero(&q.record.History) {
-		least = 1
+	// At zero the controller acts only if it scaled there itself, so that nothing begins there.
+	if assumed == 0 && (q.record.Last.At == 0 || scalingDisabled(&q.record.History)) {
+		assumed = 1
 	}
-	return &setpointv1.Scale{SpecReplicas: least}, nil
+	return &setpointv1.Scale{SpecReplicas: assumed}, nil
 }
 
-// scaledToZero reports whether, by its last status, the autoscaler scaled to zero.
-func scaledToZero(h *recommender.History) bool {
-	for _, c := range conversion.Status(&h.Status).GetConditions() {
-		if c.GetType() == "ScaledToZero" {
-			return c.GetStatus() == "True"
-		}
-	}
-	return false
+// scalingDisabled reports whether, at the last decision, the count was 0 and left alone.
+func scalingDisabled(h *recommender.History) bool {
+	return slices.ContainsFunc(h.Status.Conditions, func(c recommender.Condition) bool {
+		return c.Type == recommender.ScalingActive && c.Reason == recommender.ScalingDisabled
+	})
 }
 
 // samples adds current pods and samples, and errors for metrics whose samples are too

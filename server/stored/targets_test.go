@@ -729,13 +729,34 @@ func TestATargetThatIsAssumedToBeAtZeroLeavesIt(t *testing.T) {
 	spec.AssumeApplied, spec.Options = true, &setpointv1.RecommendOptions{ScaleToZero: proto.Bool(true)}
 	spec.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: proto.Int32(0)}}
 	s.SetSpec(t, spec)
-	for _, step := range []struct {
-		queue string
-		want  int32
-	}{{"20", 2}, {"0", 0}, {"0", 0}, {"30", 3}} {
+	for i, step := range []struct {
+		queue         string
+		current, want int32
+	}{{"20", 1, 2}, {"0", 2, 0}, {"0", 0, 0}, {"0", 0, 0}, {"10.5", 0, 2}, {"0", 2, 0}, {"30", 0, 3}} {
 		s.Observe(t, -1, step.queue)
-		wantPoll(t, s, step.want)
+		if got := wantPoll(t, s, step.want).GetCurrentReplicas(); got != step.current {
+			t.Errorf("step %d is from %d, want %d", i, got, step.current)
+		}
 		s.Clock.Advance(15 * time.Second)
+	}
+	got, err := s.Targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: servertest.Polled})
+	if n := len(got.GetTarget().GetHistory().GetScaleDowns()); err != nil || n == 0 {
+		t.Errorf("%v, %d scale-downs count", err, n)
+	}
+	// Somebody's own zero is left alone. Once it is no longer reported, the target begins again.
+	spec.ObservationMaxAge = durationpb.New(time.Minute)
+	s.SetSpec(t, spec)
+	s.Observe(t, 0, "30")
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 3, "30")
+	wantPoll(t, s, 3)
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 0, "30")
+	wantPoll(t, s, 0)
+	s.Clock.Advance(2 * time.Minute)
+	s.Observe(t, -1, "30")
+	if got := wantPoll(t, s, 3).GetCurrentReplicas(); got != 1 {
+		t.Errorf("begins at %d, want 1", got)
 	}
 }
 
