@@ -121,6 +121,8 @@ func TestWhenAValueWasTrue(t *testing.T) {
 		{"none", `{"n": 1}`, at(".n", timed), time.Time{}, "leads to 0 values"},
 		{"young enough", fmt.Sprintf(`{"n": 1, "at": %q}`, stamp(time.Minute)), at(".n", young), now.Add(-time.Minute), ""},
 		{"too old", fmt.Sprintf(`{"n": 1, "at": %q}`, stamp(2*time.Hour)), at(".n", young), time.Time{}, "older than maxAge"},
+		{"ahead by less than the clocks differ", fmt.Sprintf(`{"n": 1, "at": %q}`, stamp(-30*time.Second)), at(".n", young), now.Add(30 * time.Second), ""},
+		{"never too old", fmt.Sprintf(`{"n": 1, "at": %q}`, stamp(-365*24*time.Hour)), at(".n", young), time.Time{}, "ahead of the clock"},
 		{"each pod its own; one whose value is old has none", fmt.Sprintf(`{"pods": [{"name": "a", "n": 1, "at": %q}, {"name": "b", "n": 1, "at": %q}]}`, stamp(2*time.Hour), stamp(time.Minute)),
 			at(".n", items, young), now.Add(-time.Minute), ""},
 		{"all pods old", fmt.Sprintf(`{"pods": [{"name": "a", "n": 1, "at": %q}]}`, stamp(2*time.Hour)), at(".n", items, young), time.Time{}, "1 are NaN, old or missing"},

@@ -38,6 +38,8 @@ type reader struct {
 	notes   []string
 	unnoted int
 	noting  bool
+	// strict refuses quantities that upstream reads as other ones.
+	strict bool
 }
 
 // maxQuoted limits what a sentence quotes of a name, bytes.
@@ -95,6 +97,11 @@ func (r *reader) refuseQuantity(field, s string, err error) {
 
 // noteRange notes a quantity that upstream reads as another one.
 func (r *reader) noteRange(field, s string, milli int64) {
+	if r.strict {
+		r.refuse(field, fmt.Sprintf("Invalid value: %q: beyond the range of the controller's arithmetic, ±9223372036854775.807, which would read it as %s: choose a larger unit",
+			clip(s), quantity.FormatDecimal(milli)))
+		return
+	}
 	r.note(func() string {
 		return fmt.Sprintf("%s: %s is beyond the range of the controller's arithmetic, which reads it as %s",
 			field, s, quantity.FormatDecimal(milli))

@@ -12,9 +12,11 @@ import (
 )
 
 // ObservationViolations returns all violations that the report would cause as part of a
-// request at that instant, so that every stored observation can be decided on.
+// request at that instant, so that every stored observation can be decided on. A value that the controller would read
+// as another one is one of them: whoever polls sees no warnings.
 func ObservationViolations(report *setpointv1.ReportObservationRequest, now time.Time) []validation.Violation {
 	r := &requestReader{ctx: context.Background()}
+	r.strict = true
 	r.pods(report.GetPods())
 	r.podMetrics(report.GetPodMetrics())
 	selector := func(m *setpointv1.MetricIdentifier, place string) {

@@ -34,7 +34,7 @@ type BoundsError struct {
 
 // Error implements error.
 func (e *BoundsError) Error() string {
-	return fmt.Sprintf("no count is within both bounds: at least %d, at most %d", e.Least, e.Most)
+	return fmt.Sprintf("no count is within the bounds of the caller and of the stored spec: at least %d, at most %d", e.Least, e.Most)
 }
 
 // TooLargeError means that a record would be too large.

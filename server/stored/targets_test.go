@@ -781,14 +781,27 @@ func TestAPollCostsNoMoreThanItsBytes(t *testing.T) {
 	}
 }
 
-// A report that could not be decided on is refused, rather than every poll after it.
-func TestAReportWithAnInvalidSelector(t *testing.T) {
+// A report that could not be decided on is refused, rather than every poll after it, and one with a value that the
+// controller would read as another one.
+func TestReportsThatNoPollCouldUseAreRefused(t *testing.T) {
 	s := servertest.Start(t)
-	_, err := s.Recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: servertest.Polled,
-		ExternalMetrics: []*setpointv1.ExternalMetric{{Value: "1", Metric: &setpointv1.MetricIdentifier{Name: "queue",
-			Selector: &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}}}}})
-	if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "externalMetrics[0].metric.selector") {
-		t.Errorf("got %v", err)
+	queue := &setpointv1.MetricIdentifier{Name: "queue"}
+	near := &setpointv1.LabelSelector{MatchExpressions: []*setpointv1.LabelSelectorRequirement{{Key: "a", Operator: "Near"}}}
+	for field, report := range map[string]*setpointv1.ReportObservationRequest{
+		"externalMetrics[0].metric.selector": {ExternalMetrics: []*setpointv1.ExternalMetric{{Value: "1", Metric: &setpointv1.MetricIdentifier{Name: "queue", Selector: near}}}},
+		"externalMetrics[0].value":           {ExternalMetrics: []*setpointv1.ExternalMetric{{Value: "1e300", Metric: queue}}},
+		"customMetrics[0].value": {CustomMetrics: []*setpointv1.CustomMetric{{
+			Value: "1e16", Metric: queue, DescribedObject: &setpointv1.CrossVersionObjectReference{Kind: "Pod", Name: "a"},
+		}}},
+		"podMetrics[0].containers[0].usage": {PodMetrics: []*setpointv1.PodMetrics{{Pod: "a", Containers: []*setpointv1.ContainerMetrics{{
+			Name: "app", Usage: map[string]string{"cpu": "1e16"},
+		}}}}},
+	} {
+		report.Target = servertest.Polled
+		_, err := s.Recommendations.ReportObservation(t.Context(), report)
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), field) {
+			t.Errorf("%s: got %v", field, err)
+		}
 	}
 }
 

@@ -255,8 +255,11 @@ func read(v *source.Value, from any, allowNegative bool) {
 	}
 }
 
-// errOld is the failure of a value that is older than maxAge.
-var errOld error = &source.Failure{Outcome: source.Invalid, Message: "the value is older than maxAge"}
+// errOld is the failure of a value that is older than maxAge, or so far ahead that it would never be.
+var errOld error = &source.Failure{Outcome: source.Invalid, Message: "the value is older than maxAge, or ahead of the clock"}
+
+// mostAhead is how far ahead of this clock the time of a value with a maxAge may be.
+const mostAhead = time.Minute
 
 // instant returns the time of a value.
 func instant(q source.Query, of any, d page) (time.Time, error) {
@@ -274,7 +277,7 @@ func instant(q source.Query, of any, d page) (time.Time, error) {
 	if !ok {
 		return time.Time{}, source.Failed(source.Invalid, "timestampPath leads neither to a time such as 2026-01-31T12:00:00Z nor to seconds since 1970")
 	}
-	if q.MaxAge > 0 && d.at.Sub(at) > time.Duration(q.MaxAge) {
+	if age := d.at.Sub(at); q.MaxAge > 0 && (age > time.Duration(q.MaxAge) || age < -mostAhead) {
 		return time.Time{}, errOld
 	}
 	return at, nil

@@ -59,7 +59,7 @@ type Query struct {
 	// 3339, or seconds since 1970. Default: the time of the answer. HTTP only.
 	TimestampPath string `json:"timestampPath,omitempty"`
 	// MaxAge is the maximum age of a value by its timestamp: an older one is an error, and an
-	// older one of a pod no sample. Default: any. HTTP only.
+	// older one of a pod no sample; as is one a minute ahead of the clock. Default: any. HTTP only.
 	MaxAge Duration `json:"maxAge,omitempty"`
 
 	// List is the key of a list, whose length is the value. Redis only.
