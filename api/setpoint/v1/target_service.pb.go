@@ -2496,8 +2496,8 @@ type MetricQuery struct {
 	ContainerPath string `protobuf:"bytes,14,opt,name=container_path,json=containerPath,proto3" json:"container_path,omitempty"`
 	// The JSONPath of the value's time. Absent: the time of the response. JSON only.
 	TimestampPath string `protobuf:"bytes,15,opt,name=timestamp_path,json=timestampPath,proto3" json:"timestamp_path,omitempty"`
-	// Maximum age of a value by its timestamp, up to 24 h; an older one is an error. Absent:
-	// any age. JSON only.
+	// Maximum age of a value by its timestamp, up to 24 h; an older one is an error, as is one
+	// more than a minute ahead of the clock. Absent: any age. JSON only.
 	MaxAge *durationpb.Duration `protobuf:"bytes,16,opt,name=max_age,json=maxAge,proto3" json:"max_age,omitempty"`
 	// The key of a list, whose length is the value. Redis only.
 	List string `protobuf:"bytes,17,opt,name=list,proto3" json:"list,omitempty"`
