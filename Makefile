@@ -296,7 +296,8 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh --tree bin/generated . api/setpoint api/externalscaler
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
 	scripts/put.sh --tree bin/generated .
-	$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | (cd tools/controller-gen && go run ./crd) > deploy/helm/setpoint/files/crd/autoscalers.yaml
+	scripts/put.sh deploy/helm/setpoint/files/crd/autoscalers.yaml bash -o pipefail -c \
+		'$(CONTROLLER_GEN) crd paths=./clients/kubernetes/autoscaling/... output:stdout | go run -C tools/controller-gen ./crd'
 	scripts/put.sh deploy/setpoint.yaml go run ./cmd/setpoint docs example-config
 	scripts/put.sh docs/reference/metrics.md go run ./cmd/setpoint docs metrics
 	scripts/put.sh docs/reference/metrics-agents.md go run ./cmd/setpoint-kubernetes docs
@@ -309,7 +310,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	cd tools/openapi && go run . ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
 	scripts/put.sh --tree bin/generated/api-pages . docs/reference/api
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
-	cd tools/licenses && go run . table > ../../THIRD_PARTY.md
+	scripts/put.sh THIRD_PARTY.md go run -C tools/licenses . table
 	$(MAKE) chart drawings
 
 .PHONY: drawings
