@@ -17,6 +17,9 @@ func checks(engine *swarm.Engine, platform *swarm.Platform) []doctor.Check {
 	return []doctor.Check{
 		{Name: swarmCheck, Run: func(ctx context.Context) []doctor.Finding {
 			id, err := engine.ClusterID(ctx)
+			if err != nil && strings.Contains(err.Error(), "not have a leader") {
+				return doctor.Bad("bring more than half of the managers back: docker node ls on one of them, or docker swarm init --force-new-cluster", "the swarm can't be asked: %v", err)
+			}
 			if err != nil {
 				return doctor.Bad("set --docker-host to the socket of a manager's engine, and let the agent read it (root, or the group docker)", "the engine does not answer: %v", err)
 			}
@@ -86,6 +89,7 @@ func services(ctx context.Context, engine *swarm.Engine, platform *swarm.Platfor
 		}
 		if hold := swarm.Unscalable(s); hold != nil {
 			out = append(out, doctor.Bad("docker service update --label-rm "+swarm.EnableLabel+" "+s.Spec.Name, "%s", hold.Message)...)
+			continue // whatever its other labels say
 		}
 		wants, _, err := platform.Read(s)
 		if err != nil {

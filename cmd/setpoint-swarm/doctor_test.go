@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
-// engine is a Docker Engine with these services.
+// engine is a Docker Engine with these services; without any, that of a swarm without a leader.
 func engine(t *testing.T, services string) string {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -27,6 +27,8 @@ func engine(t *testing.T, services string) string {
 		w.Header().Set("Content-Type", "application/json")
 		switch path := r.URL.Path; {
 		case strings.HasSuffix(path, "/_ping"):
+		case services == "":
+			http.Error(w, `{"message": "rpc error: code = Unknown desc = The swarm does not have a leader. It's possible that too few managers are online."}`, http.StatusServiceUnavailable)
 		case strings.HasSuffix(path, "/services"):
 			_, _ = w.Write([]byte(services))
 		case strings.HasSuffix(path, "/swarm"):
@@ -55,7 +57,8 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 		want           string // a problem; empty: there is none
 	}{
 		{"all right", service(replicated, limits, ""), ":1", ""},
-		{"a global service", service(`"Global": {}`, limits, ""), ":1", "the service web can't be scaled, because it is global"},
+		{"a global service", service(`"Global": {}`, "", ""), ":1", "the service web can't be scaled, because it is global"},
+		{"managers without a majority", "", ":1", "the swarm can't be asked: "},
 		{"no usage", service(replicated, limits, ""), "", "web is scaled by cpu, and the agent has no source of usage"},
 		{"no request", service(replicated, "", ""), ":1", "web has no reservation and no limit of cpu"},
 		{"a wrong label", service(replicated, limits, `, "setpoint.cup": "3"`), ":1", "did you mean cpu?"},
@@ -82,6 +85,9 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 				}
 			}
 			got := strings.Join(problems, "\n")
+			if strings.Count(got, "web") > 0 && len(problems) > 1 {
+				t.Errorf("problems %q, want one of a service", problems)
+			}
 			if tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("problems: %q, want %q", got, tt.want)
 			}
