@@ -102,11 +102,11 @@ priorityClassName: {{ . | quote }}
 {{ .Values.image.repository }}:{{ .Values.image.tag | default .Chart.AppVersion }}
 {{- end -}}
 
-{{/* Arguments by which Redis takes three quarters of its container's memory limit; none without a limit. */}}
+{{/* The setting by which Redis takes three quarters of its container's memory limit, or all that there is. */}}
 {{- define "setpoint.maxmemory" -}}
 {{- $limit := default "" (get (default dict .limits) "memory") }}
 {{- if not (kindIs "string" $limit) }}{{ $limit = printf "%.0f" (float64 $limit) }}{{ end }}
 {{- $units := dict "" 1.0 "k" 1e3 "Ki" 1024.0 "M" 1e6 "Mi" 1048576.0 "G" 1e9 "Gi" 1073741824.0 "T" 1e12 "Ti" 1099511627776.0 }}
 {{- $unit := get $units (regexFind "[A-Za-z]*$" $limit) }}
-{{- if and $unit (regexMatch "^[0-9.]+[A-Za-z]*$" $limit) }}, --maxmemory, {{ printf "%dmb" (int64 (divf (mulf (float64 (regexFind "^[0-9.]+" $limit)) $unit 0.75) 1048576.0)) }}{{ end }}
+{{- if and $unit (regexMatch "^[0-9.]+[A-Za-z]*$" $limit) }}maxmemory {{ printf "%dmb" (int64 (divf (mulf (float64 (regexFind "^[0-9.]+" $limit)) $unit 0.75) 1048576.0)) }}{{ else }}maxmemory 0{{ end }}
 {{- end }}
