@@ -375,7 +375,7 @@ contract: ## Write the contract that the next release is compared with; only a r
 	scripts/contract.sh --update
 
 .PHONY: vuln
-vuln: ## Look for known vulnerabilities; fails in CI where their database can not be reached
+vuln: ## Look for known vulnerabilities
 	scripts/vuln.sh
 
 .PHONY: check
