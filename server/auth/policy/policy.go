@@ -104,6 +104,10 @@ func (p *Policy) Allows(identity *auth.Identity, verb Verb, cluster, namespace s
 // tokens may be for those to come.
 func (p *Policy) Unknown(known, prefixes []string) (unknown []string) {
 	tokens := []string{string(auth.MethodToken) + ":"}
+	exist := make(map[string]bool, len(known))
+	for _, name := range known {
+		exist[name] = true
+	}
 	var all []*who
 	for i := range p.grants {
 		all = append(all, &p.grants[i].who)
@@ -118,7 +122,7 @@ func (p *Policy) Unknown(known, prefixes []string) (unknown []string) {
 		for _, names := range []*names{&who.identities, &who.groups} {
 			texts, _ := names.texts(math.MaxInt)
 			for _, text := range texts {
-				if toCome := strings.Contains(text, "*") && begins(text, tokens); !toCome && !slices.Contains(known, text) && !begins(text, prefixes) {
+				if toCome := strings.Contains(text, "*") && begins(text, tokens); !toCome && !exist[text] && !begins(text, prefixes) {
 					unknown = append(unknown, text)
 				}
 			}
