@@ -95,8 +95,13 @@ awk '
   }
   !/"Action":"(fail|pass|output)"/ { next }
   { package = field("Package"); action = field("Action") }
+  !/"Test":"/ && action == "output" { # all but what its tests print; the last lines tell why
+    line = $0
+    sub(/^.*"Output":"/, "", line); sub(/(\\n)?"}$/, "", line)
+    said[package, ++lines[package] % 40] = line
+    if (line == "FAIL") ended[package]++
+  }
   !/"Test":"/ && action == "fail" { failed[package]++ }
-  !/"Test":"/ && action == "output" && /"Output":"FAIL\\n"/ { ended[package]++ }
   /"Test":"/ {
     test = field("Test")
     root = test
@@ -108,7 +113,11 @@ awk '
     else delete open[root]
   }
   END {
-    for (p in failed) if (failed[p] != ended[p]) { print p ": did not run to its end, so no second try counts"; bad = 1 }
+    for (p in failed) if (failed[p] != ended[p]) {
+      print p ": did not run to its end, so no second try counts. It said last:"
+      for (n = lines[p] - 39; n <= lines[p]; n++) if ((p, n % 40) in said) print "    " said[p, n % 40]
+      bad = 1
+    }
     for (t in open) { print t ": failed and did not pass later"; bad = 1 }
     for (t in failures) if (t in crashed) { print t ": failed with a data race or a panic, after which no second try counts"; bad = 1 }
     exit bad

@@ -40,9 +40,9 @@ func (s *workload) isIn(state string) error {
 func rollingUpdate(t *testing.T, w *world) {
 	const (
 		least  = 3
-		window = 20 * time.Second
+		window = 40 * time.Second
 	)
-	s := w.create(t, "rolling", "burn:1", least, "setpoint.min=3", "setpoint.behavior="+strings.Replace(behavior, "stabilizationWindowSeconds: 6", "stabilizationWindowSeconds: 20", 1))
+	s := w.create(t, "rolling", "burn:1", least, "setpoint.min=3", "setpoint.behavior="+strings.Replace(behavior, "stabilizationWindowSeconds: 6", "stabilizationWindowSeconds: 40", 1))
 	defer s.remove(t)
 	s.use(t, idle)
 	s.decided(t)
