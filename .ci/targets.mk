@@ -13,10 +13,9 @@ measuring := e2e-kubernetes e2e-load
 
 # What is more than `make NAME`.
 part = $(shell echo $$((0x$$(git rev-parse HEAD | cut -c1-4) % $(1) + 1)))/$(1)
-quarter := $(call part,4)
-fuzz: runs = fuzz FUZZTIME=5s FUZZWORKERS=1 PART=$(quarter) # of the packages, by the commit; nightly: all, ten minutes each, on all processors
+fuzz: runs = fuzz FUZZTIME=5s FUZZWORKERS=1 PART=$(call part,6) # of the packages, by the commit; nightly: all, ten minutes each, on all processors
 promises: runs = promises PART=$(call part,6) # nightly: all
-test-race: runs = test-race PART=$(quarter) # of what is not clients, server or store; nightly: all
+test-race: runs = test-race PART=$(call part,4) # of what is not clients, server or store; nightly: all
 reproducible: runs = release-reproducible TARGETS=programs # nightly: all of a release
 attack: runs = attack ATTACK=-short
 
