@@ -37,13 +37,31 @@ func JSON(data []byte, most int) ([]byte, error) {
 }
 
 // Manifest returns a YAML document as JSON, as kubectl reads it: it may have aliases, as many
-// as the parser accepts, and any length. Duplicate keys are refused.
+// as the parser accepts, and any length. Duplicate keys are refused, but not keys that override
+// those of a merge (<<), in a document of at most MaxBytes.
 func Manifest(data []byte) ([]byte, error) {
 	converted, err := yaml.YAMLToJSONStrict(data)
+	var document yamlv3.Node
+	if err != nil && len(data) <= MaxBytes && yamlv3.Unmarshal(data, &document) == nil && writtenOnce(&document) {
+		converted, err = yaml.YAMLToJSON(data)
+	}
 	if err != nil {
 		return nil, errors.New(message(data, err))
 	}
 	return converted, nil
+}
+
+// writtenOnce reports whether no key is written twice in one map.
+func writtenOnce(node *yamlv3.Node) bool {
+	keys := make(map[string]bool, len(node.Content)/2)
+	for i, inner := range node.Content {
+		if key := node.Kind == yamlv3.MappingNode && i%2 == 0; key && keys[inner.Value] || !writtenOnce(inner) {
+			return false
+		} else if key {
+			keys[inner.Value] = true
+		}
+	}
+	return true
 }
 
 // Manifests splits a file at the lines that begin with ---, as kubectl does.

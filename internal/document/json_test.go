@@ -60,8 +60,14 @@ func TestManifestsMayHaveAliases(t *testing.T) {
 	if _, err := document.Manifest([]byte(bomb)); err == nil || !strings.Contains(err.Error(), "excessive aliasing") {
 		t.Errorf("a few bytes that stand for ten thousand million: %v", err)
 	}
-	if _, err := document.Manifest([]byte("kind: a\nkind: b")); err == nil || err.Error() != `line 2: key "kind" already set in map` {
-		t.Errorf("a key twice: %v", err)
+	got, err = document.Manifest([]byte("a: &x {b: 1, c: {d: 1}}\ne: {<<: *x, b: 2}\nf: {<<: [{b: 3}, *x], c: yes}"))
+	if want := `{"a":{"b":1,"c":{"d":1}},"e":{"b":2,"c":{"d":1}},"f":{"b":3,"c":true}}`; err != nil || string(got) != want {
+		t.Errorf("keys that override those of merges: got %s, %v, want %s", got, err, want)
+	}
+	for _, twice := range []string{"kind: a\nkind: b", "<<: {a: 1}\nkind: a\nkind: b", "<<: {kind: c}\n<<: {a: 1,\n a: 1}"} {
+		if got, err := document.Manifest([]byte(twice)); err == nil || !strings.Contains(err.Error(), "already set in map") {
+			t.Errorf("a key twice: %s, %v", got, err)
+		}
 	}
 }
 
