@@ -430,6 +430,9 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 			}
 			for _, note := range notes {
 				out.unchecked = append(out.unchecked, problem{name, note})
+				if kept == nil {
+					out.unread[name] = errors.Unwrap(note)
+				}
 			}
 			if errors.Is(err, errTemplate) {
 				out.leave(name, err)
@@ -437,7 +440,7 @@ func (g *Repository) read(ctx context.Context, out *Changes, side *Side, tree ma
 				out.refuse(name, err)
 			}
 		}
-		if err != nil || len(bytes.TrimSpace(kept)) == 0 {
+		if kept == nil {
 			continue
 		}
 		switch err := side.Read(name, bytes.NewReader(kept)); {

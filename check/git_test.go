@@ -275,6 +275,7 @@ func TestASpecThatCannotBeReadAnyMoreFails(t *testing.T) {
 		"template": scaler("web", 50) + "---\n{{ bad\n",
 		"UTF-16":   utf16(scaler("web", 50)),
 		"no YAML":  scaler("web", 50) + "---\nx: [HorizontalPodAutoscaler\n",
+		"a patch":  "a: 1\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec: {maxReplicas: 50}\n",
 		"a link":   "",
 		// Nothing in these says that they had one.
 		"an open list":            "a: [\n",
@@ -321,6 +322,8 @@ func TestOtherFilesThatCannotBeReadDoNotFail(t *testing.T) {
 	}{
 		"it had none":   {[]string{"web.yaml", "a: 1\n"}, []string{"web.yaml", "a: [\n"}, "passed"},
 		"it is new":     {nil, []string{"web.yaml", "{{ .Values.x }}\n"}, "passed"},
+		"patches":       {nil, []string{"web.yaml", "a: 1\n---\napiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nspec: {maxReplicas: 5}\n"}, "warning; unchecked web.yaml: warning"},
+		"values":        {nil, []string{"web.yaml", "a: 1\n---\nautoscaling: {maxReplicas: 5}\n"}, "warning; unchecked web.yaml: warning"},
 		"only a text":   {nil, []string{"web.yaml", "some words\n"}, "passed"},
 		"it moved":      {[]string{"web.yaml", scaler("web", 5)}, []string{"web.yaml", "a: [\n", "new.yaml", scaler("web", 5)}, "passed; the same spec HorizontalPodAutoscaler shop/web new.yaml: passed"},
 		"only comments": {[]string{"web.yaml", scaler("web", 5)}, []string{"web.yaml", "# none\n"}, "warning; removed HorizontalPodAutoscaler shop/web web.yaml: warning"},

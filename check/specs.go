@@ -165,10 +165,11 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 
 // head is what tells documents apart.
 type head struct {
-	APIVersion  string          `json:"apiVersion"`
-	Kind        string          `json:"kind"`
-	MaxReplicas json.RawMessage `json:"maxReplicas"`
-	Spec        json.RawMessage `json:"spec"`
+	APIVersion     string          `json:"apiVersion"`
+	Kind           string          `json:"kind"`
+	MaxReplicas    json.RawMessage `json:"maxReplicas"`
+	ScaleTargetRef json.RawMessage `json:"scaleTargetRef"`
+	Spec           json.RawMessage `json:"spec"`
 }
 
 // mayHaveSpec reports whether a file may have an autoscaler.
@@ -191,7 +192,7 @@ var errTemplate = errors.New("is a template, which must be rendered first")
 var errNoObject = errors.New("it has no object")
 
 // sifted returns a file of a repository with the documents that are manifests or stored specs; blank lines
-// are in place of the others, so that lines stay what they are. loose: one of them may be something else than a
+// are in place of the others, so that lines stay what they are; nil: there is none of these. loose: one of them may be something else than a
 // stored spec. notes tell of documents that are left out and may be an autoscaler. beside: one of the others may
 // scale something.
 func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err error) {
@@ -200,7 +201,7 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 		return nil, false, false, nil, templateOr(content, err)
 	}
 	out = bytes.Clone(content)
-	bare := 0
+	bare, kept := 0, 0
 	for _, part := range parts {
 		converted, err := document.Manifest(part)
 		if err != nil {
@@ -217,6 +218,7 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 			notes = append(notes, fmt.Errorf("line %d: %w", 1+bytes.Count(content[:begin], []byte("\n")), note))
 		}
 		if keep {
+			kept++
 			continue
 		}
 		for i := begin; i < begin+len(part); i++ {
@@ -227,6 +229,9 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 	}
 	if bare > 0 && bare == len(parts) {
 		return nil, false, beside, nil, errNoObject
+	}
+	if kept == 0 {
+		out = nil
 	}
 	return out, loose, beside, notes, nil
 }
@@ -250,8 +255,15 @@ func wanted(data []byte) (keep, named, spec bool, note error) {
 	case h.APIVersion == "" && h.Kind == "":
 		keep = h.MaxReplicas != nil || inner.MaxReplicas != nil
 		return keep, false, keep, nil
-	case h.Kind == "HorizontalPodAutoscaler" && inner.MaxReplicas == nil, h.Kind == "Autoscaler" && strings.HasPrefix(h.APIVersion, "autoscaling.setpoint.dev/") && inner.MaxReplicas == nil:
-		return false, true, false, errors.New("has no spec.maxReplicas, as a patch of Kustomize")
+	case h.Kind == "HorizontalPodAutoscaler", h.Kind == "Autoscaler" && strings.HasPrefix(h.APIVersion, "autoscaling.setpoint.dev/"):
+		for _, field := range []struct {
+			name  string
+			value json.RawMessage
+		}{{"maxReplicas", inner.MaxReplicas}, {"scaleTargetRef", inner.ScaleTargetRef}} {
+			if field.value == nil {
+				return false, true, false, fmt.Errorf("has no spec.%s, as a patch of Kustomize", field.name)
+			}
+		}
 	}
 	own := h.Kind == "HorizontalPodAutoscaler" || h.Kind == "Autoscaler" || strings.HasSuffix(h.Kind, "List")
 	return h.APIVersion != "" && h.Kind != "", true, own, nil
