@@ -42,7 +42,7 @@ class Deadline:
     """That of a call, all attempts together."""
 
     def __init__(self, timeout: float) -> None:
-        self._end = time.monotonic() + timeout if timeout > 0 else math.inf
+        self._end = time.monotonic() + timeout if timeout != 0 else math.inf
 
     def left(self) -> float:
         return self._end - time.monotonic()

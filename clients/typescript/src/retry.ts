@@ -199,7 +199,7 @@ export class Deadline {
   private readonly end: number;
 
   constructor(timeoutMs: number, readonly signal: AbortSignal | undefined) {
-    this.end = timeoutMs > 0 ? performance.now() + timeoutMs : Infinity;
+    this.end = timeoutMs === 0 ? Infinity : performance.now() + timeoutMs;
   }
 
   leftMs(): number {
@@ -211,6 +211,6 @@ export class Deadline {
     if (this.signal?.aborted) {
       return new SetpointError("CANCELLED", "the caller gave up");
     }
-    return this.leftMs() <= 0 ? new SetpointError("DEADLINE_EXCEEDED", "the call took too long") : undefined;
+    return this.leftMs() > 0 ? undefined : new SetpointError("DEADLINE_EXCEEDED", "the call took too long");
   }
 }

@@ -542,6 +542,10 @@ func theCallsOfABatchShareItsTime(t *testing.T, s *service.Instance) {
 		if got := codesOf(results); got != strings.TrimSpace(strings.Repeat("DEADLINE_EXCEEDED ", 5)) {
 			t.Errorf("got %s", got)
 		}
+		results = append(results, c.do(t, map[string]any{"op": "batch", "requests": []any{one}, "timeout": -1}).Results...) // it is over already
+		if got := codesOf(results[5:]); got != "DEADLINE_EXCEEDED" {
+			t.Errorf("without time: %s", got)
+		}
 		if n := len(f.seen()); n != 1 || time.Since(began) > patience {
 			t.Errorf("%d calls", n)
 		}
