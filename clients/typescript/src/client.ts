@@ -1,4 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodUnary, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { unpacked } from "./details.js";
 import { asError, fromStatus, SetpointError } from "./errors.js";
@@ -108,7 +108,7 @@ export class Client {
     for (const [i, request] of requests.entries()) {
       try {
         const one = identified(made(RecommendRequestSchema, request));
-        sizes.push(toBinary(RecommendRequestSchema, one).length);
+        sizes.push(this.transport.size(RecommendRequestSchema, one));
         all.push(one);
       } catch (error) {
         refused.push([i, { error: asError(error) }]);
@@ -372,10 +372,10 @@ export class Client {
 
   /** fitting returns how many requests of those sizes fit into one call, at least one. */
   private fitting(sizes: readonly number[]): number {
-    const tag = 6; // of a request in a batch, with its length
+    const around = 8; // a request in a batch, at most
     let sum = 0;
     for (const [i, size] of sizes.entries()) {
-      sum += size + tag;
+      sum += size + around;
       if (i > 0 && sum > this.maxRequestBytes) {
         return i;
       }

@@ -84,6 +84,10 @@ export class GrpcTransport implements Transport {
     return this.closing.signal;
   }
 
+  size<M extends DescMessage>(schema: M, message: MessageShape<M>): number {
+    return toBinary(schema, message).length;
+  }
+
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {

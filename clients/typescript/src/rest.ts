@@ -51,6 +51,10 @@ export class RestTransport implements Transport {
     this.closed = this.http.closed;
   }
 
+  size<M extends DescMessage>(schema: M, message: MessageShape<M>): number {
+    return new TextEncoder().encode(JSON.stringify(toJson(schema, message))).length;
+  }
+
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {

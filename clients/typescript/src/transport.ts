@@ -16,6 +16,8 @@ export interface Transport {
   readonly addresses: number;
   /** Comes when it is closed. */
   readonly closed: AbortSignal;
+  /** How many bytes a message takes in a request. */
+  size<M extends DescMessage>(schema: M, message: MessageShape<M>): number;
   unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>>;

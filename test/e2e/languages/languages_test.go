@@ -552,6 +552,26 @@ func theCallsOfABatchShareItsTime(t *testing.T, s *service.Instance) {
 	})
 }
 
+// A batch is split so that each call has no more bytes than the service takes, of what is sent: over REST of JSON.
+func TestBatchesFitIntoTheServicesBound(t *testing.T) {
+	const most = 4096
+	s := service.Start(t, fmt.Sprint("--max-request-bytes=", most))
+	each(t, func(t *testing.T, l language) {
+		name := "maxRequestBytes"
+		if l.name == "python" {
+			name = "max_request_bytes"
+		}
+		var requests []*setpointv1.RecommendRequest
+		for i := range 20 {
+			requests = append(requests, queue(target(t, fmt.Sprint("web", i)), 3, 50))
+		}
+		results := batch(t, open(t, l, config{Target: at(l, s), Insecure: true, Options: map[string]any{name: most}}), requests...)
+		if got := codesOf(results); got != strings.TrimSpace(strings.Repeat("OK ", len(requests))) {
+			t.Errorf("got %s", got)
+		}
+	})
+}
+
 // Requests of a batch that fail for a reason that may pass are sent again, alone.
 func aBatchSendsAgainWhatFailed(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
