@@ -54,6 +54,28 @@ export function changeQuery(change: Record<string, string>): void {
   navigate(location.pathname + (text ? `?${text}` : ""), "replace");
 }
 
+const kept = "setpoint.place";
+
+/** Keeps the place while the user signs in elsewhere: its fragment may hold what was typed, and is for no server. */
+export function keepPlace(): void {
+  try {
+    sessionStorage.setItem(kept, location.pathname + location.search + location.hash);
+  } catch {
+    // Storage is refused, or too small for it.
+  }
+}
+
+/** Gives the place the fragment back that it was left with. */
+export function restorePlace(): void {
+  try {
+    const left = sessionStorage.getItem(kept) ?? "";
+    sessionStorage.removeItem(kept);
+    if (!location.hash && left.startsWith(`${location.pathname}${location.search}#`)) history.replaceState(null, "", left);
+  } catch {
+    // Storage is refused.
+  }
+}
+
 /** The place that is shown, path and query; renders again when it changes. */
 export function usePlace(): { path: string; query: URLSearchParams; hash: string } {
   const read = () => location.pathname + location.search + location.hash;

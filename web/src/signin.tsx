@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError } from "@setpoint-dev/client/json";
+import { keepPlace } from "./router";
 import { signInWithToken, useSession } from "./session";
 
 /** The host of a URL, or the text where it is none. */
@@ -46,7 +47,7 @@ export function SignIn() {
         {ended && <p class="ended" role="status">Your session has ended. Sign in again to go on where you were.</p>}
         {how?.oidc && (
           <>
-            <a class="button primary" data-leaves href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {how.oidc.name || host(how.oidc.issuer)}</a>
+            <a class="button primary" data-leaves onClick={keepPlace} href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {how.oidc.name || host(how.oidc.issuer)}</a>
             {byToken && <p class="or"><span>or with a token</span></p>}
           </>
         )}

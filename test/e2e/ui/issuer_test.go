@@ -46,14 +46,15 @@ func TestSigningInWithAnIssuer(t *testing.T) {
 	p := s.blank(t)
 	p.expects(refusedFirst)
 	p.mayAsk(issuer.URL)
-	p.goTo("/ui/")
+	const place = "/ui/operations#what-was-typed" // of a link to the playground, which no server is told of
+	p.goTo(place)
 	p.waitText("Sign in")
 	p.accessible()
 	if got := eval[string](p, whoCalls); got != "401" {
 		t.Errorf("before: %s", got)
 	}
-	p.goTo(signin.StartPath + "?to=/ui/operations")
-	p.wait("back at the page", `location.pathname === "/ui/operations"`)
+	p.click(`a[data-leaves]`)
+	p.wait("back at the place", `location.pathname + location.hash === "`+place+`"`)
 	if got := eval[string](p, whoCalls); got != "oidc:corp:alice" {
 		t.Errorf("signed in as %s", got)
 	}
