@@ -203,7 +203,7 @@ func sifted(content []byte) (out []byte, loose, beside bool, notes []error, err 
 	out = bytes.Clone(content)
 	bare, kept := 0, 0
 	for _, part := range parts {
-		converted, err := document.Manifest(part)
+		converted, err := document.ManifestIn(content, part)
 		if err != nil {
 			return nil, false, false, nil, templateOr(content, err)
 		}

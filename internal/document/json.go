@@ -51,6 +51,15 @@ func Manifest(data []byte) ([]byte, error) {
 	return converted, nil
 }
 
+// ManifestIn is Manifest of a part of a file that Manifests returned; errors have the file's lines.
+func ManifestIn(file, part []byte) ([]byte, error) {
+	converted, err := Manifest(part)
+	if before := bytes.Count(file[:cap(file)-cap(part)], []byte("\n")); err != nil && before > 0 { // a part is a piece of the file
+		return Manifest(append(bytes.Repeat([]byte("\n"), before), part...))
+	}
+	return converted, err
+}
+
 // writtenOnce reports whether no key is written twice in one map.
 func writtenOnce(node *yamlv3.Node) bool {
 	keys := make(map[string]bool, len(node.Content)/2)

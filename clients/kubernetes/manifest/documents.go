@@ -40,7 +40,10 @@ func readDocuments(name string, r io.Reader) ([]document, error) {
 	} else {
 		documents, err = yamlDocuments(name, content)
 	}
-	if err != nil {
+	switch {
+	case err != nil && bytes.Contains(content, []byte("{{")):
+		return nil, fmt.Errorf("%w; is it a template? It must be rendered first", err)
+	case err != nil:
 		return nil, err
 	}
 	if len(documents) == 0 {
@@ -74,7 +77,7 @@ func yamlDocuments(name string, content []byte) ([]document, error) {
 	var out []document
 	for i, part := range raw {
 		where := documentName(name, i, len(raw))
-		data, err := yamldocument.Manifest(part)
+		data, err := yamldocument.ManifestIn(content, part)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
