@@ -69,7 +69,7 @@ func (g *Gate) TryEnter(p *Pass, large bool) bool {
 
 func (g *Gate) enterLocked(p *Pass, large bool) bool {
 	*p = Pass{gate: g, large: large}
-	if lane := g.lane(large); lane.waiting == 0 && g.open(lane) {
+	if lane := g.lane(large); g.open(lane) { // then none waits
 		lane.reading++
 		p.reading = true
 	}
@@ -111,13 +111,10 @@ func (g *Gate) Enter(ctx context.Context, p *Pass, caller string, large bool) er
 // Entered reports whether the message may be read.
 func (p *Pass) Entered() bool { return p.reading }
 
-// Read records that the message has been read and that it, with everything derived from it,
+// Read records that the message, which has entered, has been read and that it, with everything derived from it,
 // takes that many bytes until it leaves. False: there is not enough memory, and it has left.
 // That happens to small messages that turn out to be expensive while large ones wait.
 func (p *Pass) Read(bytes int64) bool {
-	if !p.reading {
-		return true
-	}
 	g := p.gate
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -54,7 +54,7 @@ func TestFewAreReadAtOnce(t *testing.T) {
 			t.Fatal("a small one waits for large ones")
 		}
 		small.Leave()
-		if !passes[1].Read(10) || !ins[2]() || ins[3]() {
+		if !passes[1].Read(gate.Free+1) || !ins[2]() || ins[3]() {
 			t.Fatal("want the third to be read once the second was, in the order they came")
 		}
 		for _, p := range passes[:3] {
@@ -65,9 +65,18 @@ func TestFewAreReadAtOnce(t *testing.T) {
 		}
 		passes[3].Leave()
 		passes[3].Leave()
+		new(gate.Pass).Leave()
 		if g.Held() != 0 {
 			t.Errorf("%d bytes are held of none", g.Held())
 		}
+		for range 3 {
+			p, in, _ := enter(t, t.Context(), g, true)
+			passes, ins = append(passes, p), append(ins, in)
+		}
+		if !ins[4]() || !ins[5]() || ins[6]() {
+			t.Error("what was read, and has left twice, gave more than its place")
+		}
+		passes[4].Leave()
 	})
 }
 
@@ -76,7 +85,7 @@ func TestLargeOnesWaitForRoom(t *testing.T) {
 		g := gate.New(gate.Options{Bytes: mebi, Readers: 8, Waiting: 10})
 		first, _, _ := enter(t, t.Context(), g, true)
 		second, in, _ := enter(t, t.Context(), g, true)
-		if !in() || !first.Read(mebi) || !second.Read(3*mebi) {
+		if !in() || !second.Read(3*mebi) || !first.Read(mebi) {
 			t.Fatal("what is being read is never refused")
 		}
 		third, in, _ := enter(t, t.Context(), g, true)
@@ -110,7 +119,7 @@ func TestSmallOnesThatTakeMuchAreRefusedForRoom(t *testing.T) {
 		if third.Read(gate.Free + 1) {
 			t.Fatal("there is room without end")
 		}
-		if third.Leave(); g.Held() != 2*mebi {
+		if g.Held() != 2*mebi { // it has left
 			t.Errorf("%d bytes are held, want those of two", g.Held())
 		}
 	})
@@ -118,7 +127,7 @@ func TestSmallOnesThatTakeMuchAreRefusedForRoom(t *testing.T) {
 
 func TestWaitingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := gate.New(gate.Options{Bytes: mebi, Readers: 1, Waiting: 1})
+		g := gate.New(gate.Options{Bytes: mebi, Readers: 1, Waiting: 2})
 		first, _, _ := enter(t, t.Context(), g, true)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -131,11 +140,31 @@ func TestWaitingIsBounded(t *testing.T) {
 		if err := result(); !errors.Is(err, context.DeadlineExceeded) || in() {
 			t.Fatalf("who gave up: %v", err)
 		}
-		next, in, _ := enter(t, t.Context(), g, true)
-		if first.Leave(); !in() {
-			t.Fatal("one that gave up keeps its turn")
+		for range 100 { // some give up at their very turn
+			ctx, cancel := context.WithCancel(t.Context())
+			second, _, _ := enter(t, ctx, g, true)
+			next, in, _ := enterAs(t, t.Context(), g, "other", true)
+			cancel()
+			first.Leave()
+			synctest.Wait()
+			if second.Leave(); !in() {
+				t.Fatal("one that gave up keeps its turn")
+			}
+			first = next
 		}
-		next.Leave()
+		first.Leave()
+		var small []*gate.Pass
+		var results []func() error
+		for range 3 { // more small ones may wait
+			p, _, result := enter(t, t.Context(), g, false)
+			small, results = append(small, p), append(results, result)
+		}
+		for i, p := range small {
+			if err := results[i](); err != nil {
+				t.Error(err)
+			}
+			p.Leave()
+		}
 	})
 }
 
@@ -176,7 +205,7 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 		for _, test := range []struct {
 			caller string
 			places int
-		}{{"a", 4}, {"b", 2}, {"c", 1}, {"d", 1}, {"e", 0}} {
+		}{{"a", 4}, {"b", 2}, {"a", 0}, {"c", 1}, {"d", 1}, {"e", 0}} {
 			for range test.places {
 				_, _, result := enterAs(t, ctx, g, test.caller, true)
 				results = append(results, result)
