@@ -73,6 +73,8 @@ type Subject struct {
 	Manifest bool
 	// Defaulted reports whether the metric is the API server's, because the spec has none.
 	Defaulted bool
+	// Queried are the metrics that a query of the stored spec reads, such as "External:queue".
+	Queried []string
 	// Beside is what other objects of the files say.
 	Beside Beside
 	// Ignore are the IDs of rules that are left out.

@@ -58,6 +58,7 @@ const (
 	onCPU       = `{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}`
 	onContainer = `{type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 60}}}`
 	onTotal     = `{type: External, external: {metric: {name: load, selector: {matchLabels: {app: web}}}, target: {type: AverageValue, averageValue: "1"}}}`
+	series      = `{type: External, external: {metric: {name: load}, target: {type: AverageValue, averageValue: "1"}}}`
 	probed      = `{name: app, resources: {requests: {cpu: 500m}}, startupProbe: {initialDelaySeconds: 120}, readinessProbe: {initialDelaySeconds: 5}}`
 	tiny        = `{name: app, resources: {requests: {cpu: 20m}}}`
 	plain       = `{name: app, resources: {requests: {cpu: 500m}}}`
@@ -239,6 +240,9 @@ var cases = []struct {
 		"9 → 2 within one evaluation", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(change(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2))-time.Hour, time.Duration(0))
 		}},
+	{"scale-down-window-zero", autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), autoscaler(2, 9, strings.Replace(onTotal, "load", "recommended-replicas", 1), "behavior: {scaleDown: {stabilizationWindowSeconds: 0}}"), "9 → 2", func(t *testing.T, a *simulation.Autoscaler) string {
+		return want(last(run(t, a, total(9), time.Hour, 0, 9, 1800, 9, 1800, 2)), 2)
+	}},
 	{"replicas-in-manifest", autoscaler(1, 5, onCPU, "") + deployment("replicas: 3", plain), autoscaler(1, 5, onCPU, "") + deployment("", plain),
 		"spec.replicas: 3, whatever the autoscaler has set between 1 and 5", nil},
 	{"no-behavior", autoscaler(2, 40, onTotal, ""), autoscaler(2, 40, onTotal, "behavior: {}"),
@@ -291,6 +295,7 @@ var cases = []struct {
 	{"tolerance-zero", autoscaler(2, 5, onTotal, "behavior: {scaleUp: {tolerance: 0}}"), autoscaler(2, 5, onTotal, "behavior: {scaleUp: {tolerance: 50m}}"), "2 × 1.001 = 2.002, rounded up 3", func(t *testing.T, a *simulation.Autoscaler) string {
 		return want(last(run(t, a, total(2), time.Hour, 0, 2.002)), 3)
 	}},
+	{"tolerance-zero", autoscaler(2, 5, onTotal, "behavior: {scaleUp: {tolerance: 0}}"), autoscaler(2, 5, strings.Replace(onTotal, "load", "s0-recommended-replicas", 1), "behavior: {scaleUp: {tolerance: 0}}"), "rounded up 3", nil},
 	{"tolerance-zero", autoscaler(2, 50, onTotal, "behavior: {scaleDown: {tolerance: 0}}"), autoscaler(2, 50, onTotal, "behavior: {scaleDown: {tolerance: 50m}}"), "50 × (1 − 2 %) = 49", func(t *testing.T, a *simulation.Autoscaler) string {
 		return want(last(run(t, a, total(50), time.Hour, 0, 49)), 49)
 	}},
@@ -318,7 +323,8 @@ var cases = []struct {
 			a.Spec.Behavior.ScaleUp.Policies = a.Spec.Behavior.ScaleUp.Policies[1:]
 			return want(with, run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 80))
 		}},
-	{"series-unselected", autoscaler(1, 5, strings.Replace(onTotal, ", selector: {matchLabels: {app: web}}", "", 1), ""), autoscaler(1, 5, onTotal, ""), "no selector", nil},
+	{"series-unselected", autoscaler(1, 5, series, ""), autoscaler(1, 5, onTotal, ""), "no selector", nil},
+	{"series-unselected", "spec: {maxReplicas: 5, metrics: [" + series + "]}\n", "spec: {maxReplicas: 5, metrics: [" + series + "]}\nqueries: [{metric: \"External:load\", source: http://prometheus:9090, query: load}]\n", "no selector", nil},
 }
 
 // worldCase is a case with the scenarios of both specs, empty: none.

@@ -333,6 +333,9 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template), Scalers: scalers, Version: l.dump.Version(written),
 		Manifest: l.loose[written] == nil, Defaulted: len(written.Spec.Metrics) == 0,
 	}
+	for _, q := range l.loose[written].GetQueries() {
+		s.Queried = append(s.Queried, q.GetMetric())
+	}
 	if s.Manifest {
 		s.Beside = l.near.of(written, template)
 		if template == nil {

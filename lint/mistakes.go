@@ -3,6 +3,7 @@ package lint
 import (
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -115,7 +116,7 @@ func pdbBlocksDrain(s *subject) {
 }
 
 func toleranceZero(s *subject) {
-	if s.spec.MinReplicas == s.spec.MaxReplicas {
+	if s.spec.MinReplicas == s.spec.MaxReplicas || s.decidedBefore() {
 		return
 	}
 	b := s.spec.Behavior
@@ -127,6 +128,14 @@ func toleranceZero(s *subject) {
 		s.report(s.toleranceField("scaleDown"), fmt.Sprintf("at %d replicas %s less usage takes one", n, percentOf(1/float64(n))),
 			fmt.Sprintf("%d × (1 − %s) = %d", n, percentOf(1/float64(n)), n-1))
 	}
+}
+
+// recommended matches the metric of setpoint-external-metrics, and as KEDA names it.
+var recommended = regexp.MustCompile(`^(s\d+-)?recommended-replicas$`)
+
+// decidedBefore reports whether the only metric is a count that Setpoint has decided, with tolerances and windows of its own.
+func (s *subject) decidedBefore() bool {
+	return len(s.spec.Metrics) == 1 && s.spec.Metrics[0].Type == recommender.ExternalMetric && recommended.MatchString(s.spec.Metrics[0].Metric.Name)
 }
 
 // decimals3 is a number of three decimal places at most.

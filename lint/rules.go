@@ -88,7 +88,7 @@ var Rules = []Rule{
 		"A PodDisruptionBudget keeps as many pods as the autoscaler's minimum. While the count is that low an eviction is refused: drains of nodes, and with them upgrades, wait.",
 		"Set `maxUnavailable: 1` in place of `minAvailable`, or raise `minReplicas` above it.", false, pdbBlocksDrain},
 	{"tolerance-zero", Warning, "A tolerance of 0",
-		"Whatever is above the target by the least bit brings a replica, and takes it away again below: noise becomes changes.",
+		"Whatever is above the target by the least bit brings a replica, and takes it away again below: noise becomes changes. Not looked at where the metric is `recommended-replicas`, a count that Setpoint has decided.",
 		"Leave it out (0.1), or use some hundredths.", false, toleranceZero},
 	{"metric-twice", Warning, "The same metric twice",
 		"The largest proposal counts, and of one metric with two targets it is always that of the lower target.",
@@ -106,7 +106,7 @@ var Rules = []Rule{
 		"With a window the least proposal within it counts, so every rise waits for its whole length.",
 		"Leave `behavior.scaleUp.stabilizationWindowSeconds` at 0 and use tolerance or policies against noise.", true, scaleUpWindow},
 	{"scale-down-window-zero", Warning, "Scaling down waits for nothing",
-		"Each dip of a metric between two evaluations removes replicas, which have to start again after it.",
+		"Each dip of a metric between two evaluations removes replicas, which have to start again after it. Not looked at where the metric is `recommended-replicas`, a count that Setpoint has decided.",
 		"Leave `behavior.scaleDown.stabilizationWindowSeconds` at 300, or give it the length of the load's usual dips.", true, scaleDownWindowZero},
 	{"startup-above-doubling", Warning, "The load doubles before a pod is ready",
 		"New pods come too late for such a rise, whatever the target's metric says: only pods that are there already carry it. Found by running the scenario; a pod's start-up is the scenario's, or the delays of the probes in its manifest if these are longer.",
@@ -526,7 +526,7 @@ func scaleUpWindow(s *subject) {
 
 func scaleDownWindowZero(s *subject) {
 	b := s.spec.Behavior
-	if b == nil || b.ScaleDown.StabilizationWindowSeconds == nil || *b.ScaleDown.StabilizationWindowSeconds > 0 || b.ScaleDown.SelectPolicy == recommender.NoSelection {
+	if b == nil || b.ScaleDown.StabilizationWindowSeconds == nil || *b.ScaleDown.StabilizationWindowSeconds > 0 || b.ScaleDown.SelectPolicy == recommender.NoSelection || s.decidedBefore() {
 		return
 	}
 	if way := s.descend(); way.first == 0 && len(way.counts) > 1 {
@@ -684,7 +684,7 @@ func periodAboveWindow(s *subject) {
 
 func seriesUnselected(s *subject) {
 	for i := range s.spec.Metrics {
-		if m := &s.spec.Metrics[i]; m.Type == recommender.ExternalMetric && m.Metric.Selector == nil {
+		if m := &s.spec.Metrics[i]; m.Type == recommender.ExternalMetric && m.Metric.Selector == nil && !slices.Contains(s.Queried, "External:"+m.Metric.Name) {
 			s.report(fmt.Sprintf("spec.metrics[%d].external.metric", i), fmt.Sprintf("all series of %s are added up", m.Metric.Name), "no selector: every series of the name counts")
 		}
 	}
