@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -39,9 +41,9 @@ func Adjustment(a *setpointv1.Adjustment) string {
 	return text
 }
 
-// byStage reports whether a stage proposed in place of a metric, or beside the metrics: nothing was computed.
+// byStage reports whether a stage proposed in place of a metric, or beside the metrics: nothing was read.
 func (c *oneCase) byStage(m *metric) bool {
-	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil && m.UsageRatio == nil
+	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil && proto.Size(m.GetCurrent()) == 0
 }
 
 // stagesOf are the stages of a list that told of a decision, in their order.

@@ -64,6 +64,8 @@ func TestStagesAreExplained(t *testing.T) {
 			"shop/web: 10 → 14 replicas (scale up)\n  10 is below minReplicas 14, which is enforced at once\n  schedule \"day\" raises minReplicas from 2 to 14; that counts more than the 12 of schedule \"night\"\n"}},
 		"named beside a voter": {`{}, "proposals": [{"name": "forecast", "replicas": 19, "role": "VOTER", "expireTime": "2026-11-23T12:10:00Z"}]`, nil, []string{
 			"queue{app=web} (External, total per replica): asks for 20 ← decides\n", "mails (External, total per replica): asks for 12\n", "proposal/forecast, by a stage: asks for 19\n"}},
+		"a metric at 0 has no ratio at 0 replicas": {`{}, "options": {"scaleToZero": true}, "previousStatus": {"desiredReplicas": 0, "conditions": [{"type": "ScaledToZero", "status": "True", "reason": "ScaledToZero"}]},
+			"externalMetrics": [{"metric": {"name": "queue"}, "value": "0"}, {"metric": {"name": "mails"}, "value": "0"}]`, nil, []string{"queue (External, total per replica): asks for 0"}},
 		"nothing changed": {`{}`, nil, []string{"shop/web: 10 → 20 replicas (scale up)\n", "\nStages: they changed nothing; without stages and overrides, this step: 20\n"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -71,6 +73,9 @@ func TestStagesAreExplained(t *testing.T) {
 			body := twoQueues + `, "stages": ` + c.stages
 			if strings.Contains(name, "named") {
 				body = strings.Replace(body, `{"name": "queue"}`, `{"name": "queue", "selector": {"matchLabels": {"app": "web"}}}`, 1)
+			}
+			if strings.Contains(name, "at 0") {
+				body = strings.NewReplacer(`"minReplicas": 2`, `"minReplicas": 0`, `Replicas": 10`, `Replicas": 0`).Replace(body)
 			}
 			if !strings.Contains(body, "externalMetrics") {
 				body += bothRead
