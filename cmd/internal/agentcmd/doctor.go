@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 
@@ -40,6 +41,7 @@ func (s *Settings) serviceChecks() []doctor.Check {
 	a := &asked{settings: s}
 	return []doctor.Check{
 		{Name: serviceCheck, Run: a.service},
+		{Name: "health", After: serviceCheck, Run: a.health},
 		{Name: "tls", After: serviceCheck, Run: a.tls},
 		{Name: tokenCheck, After: serviceCheck, Run: a.token},
 		{Name: "cluster", After: tokenCheck, Run: a.cluster},
@@ -53,6 +55,9 @@ type asked struct {
 	// err is the error of the call, nil or one with which the service answered.
 	err    error
 	caller *setpointv1.Caller
+	// state is what the service says of its health, unless that failed with stateErr.
+	state    *healthv1.HealthCheckResponse
+	stateErr error
 	// leaf is the service's certificate, nil without TLS.
 	leaf *x509.Certificate
 	// began and took are when the call began and how long it took.
@@ -71,6 +76,7 @@ func (a *asked) service(ctx context.Context) []doctor.Finding {
 	answer, err := setpointv1.NewOperationsServiceClient(client.Conn()).GetCaller(ctx, &setpointv1.GetCallerRequest{}, grpc.Peer(&from))
 	a.took = time.Since(a.began)
 	a.err, a.caller = err, answer.GetCaller()
+	a.state, a.stateErr = healthv1.NewHealthClient(client.Conn()).Check(ctx, &healthv1.HealthCheckRequest{})
 	if info, ok := from.AuthInfo.(credentials.TLSInfo); ok && len(info.State.PeerCertificates) > 0 {
 		a.leaf = info.State.PeerCertificates[0]
 	}
@@ -103,6 +109,17 @@ func (a *asked) remedy(err error) string {
 		}
 	}
 	return "check --server, and the service's log"
+}
+
+// health tells a service that answers from one that decides: it needs its store for that.
+func (a *asked) health(context.Context) []doctor.Finding {
+	switch {
+	case a.stateErr != nil:
+		return doctor.Notice("", "the service does not say whether it is ready: %s", status.Convert(a.stateErr).Message())
+	case a.state.GetStatus() != healthv1.HealthCheckResponse_SERVING:
+		return doctor.Bad("look at /readyz of the service's administration port and at its log: its Redis may be out of reach", "the service answers, but is not ready: it decides nothing now")
+	}
+	return doctor.Good("the service is ready: it reaches its store")
 }
 
 func (a *asked) tls(context.Context) []doctor.Finding {

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -69,6 +72,7 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	}{
 		{"all is well", []string{"--server=" + address, "--tls-ca-file=" + ca, "--token-file=" + token, "--cluster=demo"}, 0, []string{
 			"ok       service      " + address + " answers after",
+			"ok       health       the service is ready",
 			"ok       tls          the certificate is trusted, of localhost",
 			"ok       token        the service knows the caller as token:agent",
 			"ok       cluster      the caller may recommend and delete in cluster demo, namespaces *",
@@ -131,5 +135,18 @@ func TestDoctorComparesClocks(t *testing.T) {
 		if got := a.clock(t.Context()); got[0].Level != tt.want {
 			t.Errorf("%s ahead: %+v, want %s", tt.ahead, got, tt.want)
 		}
+	}
+}
+
+// A service that answers without its store decides nothing.
+func TestDoctorTellsAServiceThatIsNotReady(t *testing.T) {
+	t.Parallel()
+	a := asked{state: &healthv1.HealthCheckResponse{Status: healthv1.HealthCheckResponse_NOT_SERVING}}
+	if got := a.health(t.Context()); got[0].Level != doctor.Problem || !strings.Contains(got[0].Remedy, "Redis") {
+		t.Errorf("%+v", got)
+	}
+	a = asked{stateErr: status.Error(codes.Unimplemented, "unknown service")}
+	if got := a.health(t.Context()); got[0].Level != doctor.Note {
+		t.Errorf("%+v", got)
 	}
 }
