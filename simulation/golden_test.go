@@ -22,7 +22,11 @@ func TestGoldenTrajectories(t *testing.T) {
 	for seed := range uint64(12) {
 		s, a := simulationtest.Random(seed, 40)
 		fmt.Fprintf(&out, "seed %d\n", seed)
+		n := 0
 		result, err := simulation.Run(s, a, func(step *simulation.Step) error {
+			if n++; n%8 != 0 { // what is served and lost sums up the steps between
+				return nil
+			}
 			_, err := fmt.Fprintf(&out, "%s load %x served %x lost %x queued %x | %d pods ready, %d running, %d needed | %d, proposed %d, decided %d by %s\n",
 				step.At, step.Load, step.Served, step.Lost, step.Queued, step.Ready, step.Running, step.Needed, step.Replicas, step.Proposal, step.Decision.Desired, step.Cause)
 			return err

@@ -24,9 +24,11 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 const examples = "../../examples/simulation/"
 
-// small is a scenario with everything that shows: a shortage, a queue, a price, changes.
+// small is a scenario with everything that shows: a shortage, a queue, a price, changes. At its period
+// the step by step forms are short.
 const small = `
 duration: 30m
+loop: {syncPeriod: 1m}
 price: 0.04
 load: [{ramp: {from: 20, to: 200, for: 10m}}, {spike: {height: 150, at: 5m, for: 1m}}, {step: {from: 60, to: 0, at: 20m}}]
 workload:
