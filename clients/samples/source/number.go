@@ -40,10 +40,11 @@ func FromFloat(v float64, allowNegative bool) (resource.Quantity, error) {
 	return *resource.NewMilliQuantity(milli, resource.DecimalSI), nil
 }
 
-// Bounds on a quantity's text: the parser computes with as many digits as the text requests.
+// Bounds on a quantity's text: the parser computes with as many digits as the text requests. Those of an average that
+// decays are down to 1e-323.
 const (
 	maxQuantityLength   = 64
-	maxQuantityExponent = 64
+	maxQuantityExponent = 400
 )
 
 var (
@@ -65,15 +66,18 @@ func CheckValue(text string) error {
 }
 
 // FromText converts a number or quantity in text form exactly (to the billionth, the precision
-// of a quantity).
+// of a quantity, rounded away from 0).
 func FromText(text string, allowNegative bool) (resource.Quantity, error) {
 	if len(text) > maxQuantityLength {
 		return resource.Quantity{}, ErrNoNumber
 	}
 	if at := strings.IndexAny(text, "eE"); at >= 0 {
 		// Not for 1E and 1Ei, which have no exponent.
-		if e, err := strconv.ParseInt(text[at+1:], 10, 64); err == nil && (e > maxQuantityExponent || e < -maxQuantityExponent) {
+		switch e, err := strconv.ParseInt(text[at+1:], 10, 64); {
+		case err == nil && e > maxQuantityExponent:
 			return resource.Quantity{}, ErrTooLarge
+		case err == nil && e < -maxQuantityExponent: // far below a billionth either way
+			text = text[:at] + "e-" + strconv.Itoa(maxQuantityExponent)
 		}
 	}
 	q, err := resource.ParseQuantity(text)
