@@ -1,14 +1,17 @@
 package forecasts_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 
@@ -102,8 +105,10 @@ func TestTwoInstancesKeepOnePast(t *testing.T) {
 	a.Clock.Advance(forecast.Length)
 	dry := foreseen(9, 90)
 	dry.DryRun = true
-	if resp := b.Recommend(t, dry); resp.GetDesiredReplicas() != 14 {
-		t.Errorf("a dry run: %v", resp)
+	for _, s := range []*servertest.Service{a, b} {
+		if resp := s.Recommend(t, dry); resp.GetDesiredReplicas() != 14 {
+			t.Errorf("a dry run: %v", resp)
+		}
 	}
 	other := foreseen(9, 90)
 	other.TargetUid = "another one of the name"
@@ -118,6 +123,9 @@ func TestTwoInstancesKeepOnePast(t *testing.T) {
 	}
 	if _, version := ringOf(t, a); version != "" {
 		t.Error("the past of a deleted target is kept")
+	}
+	if resp := a.Recommend(t, foreseen(9, 90)); forecastOf(t, resp.GetAdjustments()).GetRule() != "none" {
+		t.Errorf("a target of the deleted one's name has its past: %v", resp)
 	}
 }
 
@@ -172,40 +180,112 @@ func TestNoDecisionFailsForItsForecast(t *testing.T) {
 	}
 }
 
-// patient is a store that answers those who still wait.
-type patient struct{ store.PartStore }
-
-func (p patient) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	return p.PartStore.LoadBatch(ctx, keys)
+// faulty is a store that answers those who still wait, with an error if it has one, and says that another instance wrote
+// first if others do.
+type faulty struct {
+	store.PartStore
+	err    error
+	others bool
 }
 
-// TestACallerThatGoesTakesNobodysForecast is that a call that ended while the past of its target was read says nothing of
-// the store: the targets of others have theirs.
-func TestACallerThatGoesTakesNobodysForecast(t *testing.T) {
-	t.Parallel()
+func (f *faulty) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	if err := cmp.Or(ctx.Err(), f.err); err != nil {
+		return nil, err
+	}
+	return f.PartStore.LoadBatch(ctx, keys)
+}
+
+func (f *faulty) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
+	if f.others {
+		return make([]store.SwapResult, len(swaps)), nil
+	}
+	return f.PartStore.CompareAndSwapBatch(ctx, swaps)
+}
+
+// ringsOf returns rings of clusters with one target each, in a store of their own.
+func ringsOf(t *testing.T) (*forecasts.Rings, *faulty, shares.Options) {
+	t.Helper()
 	part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	rings := forecasts.New(patient{part}, part, forecasts.Options{Shares: shares.Options{Clock: time.Now, Log: zap.NewNop()}, Away: new(atomic.Bool)})
-	defer rings.Close()
-	problem := func(ctx context.Context, name string) string {
-		past := &stages.Past{}
-		of := &stages.Forecast{Settings: forecast.Settings{Quantile: 90, Zone: time.UTC}}
-		rings.Recall(ctx, []forecasts.Asked{{Key: servertest.KeyOf(name), Now: time.Now(), Of: of, Past: past}})
-		return past.Problem
-	}
-	gone, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := problem(gone, servertest.Web); got == "" {
-		t.Error("who has gone was answered")
-	}
-	if got := problem(t.Context(), "clusters/other/namespaces/shop/targets/web"); got != "" {
-		t.Errorf("another target: %q", got)
-	}
+	faults, limits := &faulty{PartStore: part}, shares.Options{ClusterTargets: 1, Clock: time.Now, Log: zap.NewNop()}
+	rings := forecasts.New(faults, part, forecasts.Options{Shares: limits, Away: new(atomic.Bool)})
+	t.Cleanup(rings.Close)
+	return rings, faults, limits
+}
+
+// TestWhoGetsAPast is that what is known of a past counts while the store does not answer, and that a call that ended
+// while the past of its target was read, and a past that can't be read, say nothing of the store: the targets of others
+// have theirs.
+func TestWhoGetsAPast(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rings, faults, _ := ringsOf(t)
+		gone, cancel := context.WithCancel(t.Context())
+		cancel()
+		for i, step := range []struct {
+			ctx     context.Context
+			name    string
+			err     error
+			problem string
+		}{
+			{gone, servertest.Web, nil, "the store does not answer"},
+			{t.Context(), servertest.Web, store.ErrUnreadable, "what is stored of its past can't be read: " + store.ErrUnreadable.Error()},
+			{t.Context(), servertest.Web, nil, ""},
+			{t.Context(), servertest.Web, errors.New("broken"), ""},
+			{t.Context(), "clusters/other/namespaces/shop/targets/web", nil, "the store does not answer"},
+		} {
+			faults.err = step.err
+			past := &stages.Past{}
+			of := &stages.Forecast{Settings: forecast.Settings{Quantile: 90, Zone: time.UTC}}
+			rings.Recall(step.ctx, []forecasts.Asked{{Key: servertest.KeyOf(step.name), Now: time.Now().Add(time.Duration(i) * forecast.Length), Of: of, Past: past}})
+			if past.Problem != step.problem {
+				t.Errorf("%s, where the store says %v: %q", step.name, step.err, past.Problem)
+			}
+		}
+	})
+}
+
+// TestLostQuarters is that what is not written is counted, and that a ring takes a target's room of its cluster until
+// it is deleted.
+func TestLostQuarters(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		rings, faults, limits := ringsOf(t)
+		metrics := prometheus.NewRegistry()
+		metrics.MustRegister(rings.Collectors()...)
+		other := "clusters/" + servertest.KeyOf(servertest.Web).Cluster + "/namespaces/shop/targets/other"
+		for i, step := range []struct {
+			name   string
+			err    error
+			others bool
+			lost   float64
+			delete bool
+		}{
+			{servertest.Web, errors.New("broken"), false, 2, false},
+			{servertest.Web, nil, true, 4, false},
+			{servertest.Web, nil, false, 4, false},
+			{other, nil, false, 6, false},
+			{servertest.Web, nil, false, 6, true},
+			{other, nil, false, 6, false},
+		} {
+			faults.err, faults.others = step.err, step.others
+			for range 2 {
+				rings.Add(forecasts.Closed{Key: servertest.KeyOf(step.name), Bucket: forecast.Closed{Bucket: int64(i), Replicas: 1}, Bounds: limits.For(nil)})
+			}
+			synctest.Wait()
+			if all, err := metrics.Gather(); err != nil || all[0].GetMetric()[0].GetCounter().GetValue() != step.lost {
+				t.Errorf("step %d: lost %v, %v; want %v", i, all, err, step.lost)
+			}
+			if !step.delete {
+				continue
+			}
+			if err := rings.Delete(t.Context(), servertest.KeyOf(step.name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
 }
 
 // TestAPastThatCannotBeRead is that one of a newer version stays as it is, and a corrupt one begins anew.

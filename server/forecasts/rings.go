@@ -304,9 +304,7 @@ func (f *Rings) write(batch []closedBucket) {
 		left = append(left, r)
 	}
 	for range maxRingSwaps {
-		if left = f.swap(ctx, left); len(left) == 0 {
-			return
-		}
+		left = f.swap(ctx, left)
 	}
 	for _, r := range left {
 		f.lose(r, store.ErrContended)
