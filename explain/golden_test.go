@@ -18,9 +18,6 @@ var recorded = []struct {
 	file, scenario string
 	step           int
 }{
-	{"scale-up", "resource/cpu-utilization/scale-up", 1},
-	{"within-tolerance", "resource/cpu-utilization/upper-tolerance-edge-inside", 1},
-	{"truncated-percentage", "resource/cpu-utilization/truncated-percentage", 1},
 	{"memory-odd-bytes", "resource/memory-average-value/odd-bytes", 1},
 	{"container-resource", "container-resource/cpu-utilization/scale-up", 1},
 	{"missing-pods-scale-down", "resource/target-above-100/scale-down-with-missing", 2},
@@ -47,7 +44,6 @@ var recorded = []struct {
 	{"failed-metric-blocks", "multi/one-invalid-first/down-blocked", 1},
 	{"failed-metric-does-not-matter", "multi/one-invalid-last/up-allowed", 1},
 	{"all-metrics-failed", "metrics/api-errors-of-each-kind", 1},
-	{"scale-down-window", "life/spike/default-behavior", 24},
 	{"scale-down-window-without-behavior", "life/ramp/no-behavior", 30},
 	{"unready-pods-into-tolerance", "life/spike/slow-start", 10},
 	{"scale-up-window", "stabilization/up-window-rising", 5},
@@ -55,7 +51,6 @@ var recorded = []struct {
 	{"window-then-policy", "stabilization/window-then-policy", 9},
 	{"window-raises", "no-behavior/person-scales-down-window-pushes-up", 4},
 	{"window-at-minimum", "bounds/at-min-still-below", 1},
-	{"growth-limit", "pods/dampening/unready-and-missing-up", 1},
 	{"policies-up", "behavior/up-three-policies-differing-periods", 12},
 	{"policies-down-no-room", "behavior/down-max-of-two", 4},
 	{"policies-of-both-directions", "behavior/up-and-down-share-the-accounting", 8},
@@ -73,7 +68,6 @@ var recorded = []struct {
 	{"selector-ambiguous", "selector/ambiguous", 1},
 	{"saturated", "overflow/pods-metric-above-int32", 1},
 	{"warnings", "overflow/quantity-beyond-milli-range", 1},
-	{"spec-edited", "behavior/policy-period-shrunk-by-edit", 4},
 }
 
 func TestGoldenRecordings(t *testing.T) {
