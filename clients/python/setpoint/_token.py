@@ -7,7 +7,8 @@ import threading
 from typing import Callable, Optional
 
 TokenSource = Callable[[], str]
-"""Returns the bearer token for an attempt of a call, on any thread. Where it fails the call fails with UNAUTHENTICATED."""
+"""Returns the bearer token for an attempt of a call, on any thread. Where it fails the call fails with UNAUTHENTICATED.
+It bounds its own time: that of the call does not end it."""
 
 
 def token_file(name: str) -> TokenSource:

@@ -98,12 +98,15 @@ export function invalid(violations: Violation[]): SetpointError {
   return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
 }
 
-/** bearer is the header of a token. */
-export async function bearer(token: () => string | Promise<string>): Promise<string> {
+/** bearer is the header of a token, which is waited for until the signal comes. */
+export async function bearer(token: () => string | Promise<string>, signal: AbortSignal): Promise<string> {
   let value: string;
+  signal.throwIfAborted();
+  const gone = new Promise<never>((_, leave) => signal.addEventListener("abort", () => leave(signal.reason)));
   try {
-    value = await token();
+    value = await Promise.race([new Promise<string>((come) => come(token())), gone]);
   } catch (error) {
+    signal.throwIfAborted();
     throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
   }
   if (!/^[ -~]*$/.test(value)) { // whoever finds it later quotes it
@@ -115,6 +118,25 @@ export async function bearer(token: () => string | Promise<string>): Promise<str
 /** closedError is what calls of a closed client fail with. */
 export function closedError(): SetpointError {
   return new SetpointError("CANCELLED", "the client is closed");
+}
+
+/** failure is what an attempt failed with that ends with a signal, for its reason if that is an error of the call. */
+export function failure(error: unknown, signal: AbortSignal, closed: AbortSignal): SetpointError {
+  if (error instanceof SetpointError) {
+    return error;
+  }
+  if (closed.aborted) {
+    return closedError();
+  }
+  if (signal.aborted) {
+    return signal.reason instanceof SetpointError ? signal.reason : new SetpointError("CANCELLED", "the caller gave up");
+  }
+  return new SetpointError("UNAVAILABLE", text(error));
+}
+
+export function text(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
+  return error instanceof Error ? error.message + cause : String(error);
 }
 
 /** asError is what a call failed with, as an error of it. */

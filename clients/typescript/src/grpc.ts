@@ -4,10 +4,10 @@ import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageSh
 import * as grpc from "@grpc/grpc-js";
 import { onLoopback, readAddresses } from "./addresses.js";
 import { unpacked } from "./details.js";
-import { bearer, closedError, fromStatus, SetpointError } from "./errors.js";
+import { bearer, closedError, failure, fromStatus, SetpointError } from "./errors.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
-import { ending } from "./retry.js";
+import { after, ending } from "./retry.js";
 import { StatusSchema } from "./gen/google/rpc/status_pb.js";
 import type { TokenSource } from "./token.js";
 import type { Attempt, Transport } from "./transport.js";
@@ -91,47 +91,51 @@ export class GrpcTransport implements Transport {
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
-    const metadata = await this.metadata();
-    const client = this.client(attempt.address);
-    const { ending: { signal: ended }, close } = ending(attempt.signal, this.closed);
-    return new Promise((resolve, reject) => {
-      const deadline = Date.now() + attempt.timeoutMs; // Infinity: none
-      const call = client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
-        `/${method.parent.typeName}/${method.name}`,
-        (message) => Buffer.from(toBinary(method.input, message)),
-        (bytes) => fromBinary(method.output, bytes),
-        request, metadata, { deadline },
-        (error, answer) => {
-          close();
-          if (error || !answer) {
-            reject(error ? this.told(errorOf(error, !ended.aborted && Date.now() >= deadline - deadlineSlackMs)) : new SetpointError("INTERNAL", "the answer is empty"));
-          } else {
-            this.answered = true;
-            resolve(answer);
-          }
-        },
-      );
-      ended.addEventListener("abort", () => call.cancel());
-      if (ended.aborted) {
-        call.cancel();
-      }
-    });
+    const { ending: one, close } = ending(attempt.signal, this.closed);
+    const deadline = Date.now() + attempt.timeoutMs; // Infinity: none
+    try {
+      const metadata = await this.metadata(one, attempt.timeoutMs);
+      const client = this.client(attempt.address);
+      return await new Promise((resolve, reject) => {
+        const call = client.makeUnaryRequest<MessageShape<I>, MessageShape<O>>(
+          `/${method.parent.typeName}/${method.name}`,
+          (message) => Buffer.from(toBinary(method.input, message)),
+          (bytes) => fromBinary(method.output, bytes),
+          request, metadata, { deadline },
+          (error, answer) => {
+            if (error || !answer) {
+              reject(error ? this.told(errorOf(error, !one.signal.aborted && Date.now() >= deadline - deadlineSlackMs)) : new SetpointError("INTERNAL", "the answer is empty"));
+            } else {
+              this.answered = true;
+              resolve(answer);
+            }
+          },
+        );
+        one.signal.addEventListener("abort", () => call.cancel());
+        if (one.signal.aborted) {
+          call.cancel();
+        }
+      });
+    } finally {
+      close();
+    }
   }
 
   async *stream<I extends DescMessage, O extends DescMessage>(
     method: DescMethodServerStreaming<I, O>, request: MessageShape<I>, attempt: { address: number; signal: AbortSignal },
   ): AsyncGenerator<MessageShape<O>> {
-    const metadata = await this.metadata();
-    const call = this.client(attempt.address).makeServerStreamRequest<MessageShape<I>, MessageShape<O>>(
-      `/${method.parent.typeName}/${method.name}`,
-      (message) => Buffer.from(toBinary(method.input, message)),
-      (bytes) => fromBinary(method.output, bytes),
-      request, metadata,
-    );
-    const { ending: { signal: ended }, close } = ending(attempt.signal, this.closed);
-    ended.addEventListener("abort", () => call.cancel());
+    const { ending: one, close } = ending(attempt.signal, this.closed);
+    let call: grpc.ClientReadableStream<MessageShape<O>> | undefined;
     try {
-      if (ended.aborted) {
+      const metadata = await this.metadata(one);
+      call = this.client(attempt.address).makeServerStreamRequest<MessageShape<I>, MessageShape<O>>(
+        `/${method.parent.typeName}/${method.name}`,
+        (message) => Buffer.from(toBinary(method.input, message)),
+        (bytes) => fromBinary(method.output, bytes),
+        request, metadata,
+      );
+      one.signal.addEventListener("abort", () => call?.cancel());
+      if (one.signal.aborted) {
         call.cancel();
       }
       for await (const answer of call) {
@@ -142,8 +146,8 @@ export class GrpcTransport implements Transport {
       throw error instanceof Error && "code" in error && typeof error.code === "number" ? this.told(errorOf(error as grpc.ServiceError, false)) : error;
     } finally {
       close();
-      call.on("error", () => {}); // nobody hears that it was cancelled
-      call.cancel();
+      call?.on("error", () => {}); // nobody hears that it was cancelled
+      call?.cancel();
     }
   }
 
@@ -162,10 +166,18 @@ export class GrpcTransport implements Transport {
     return error;
   }
 
-  private async metadata(): Promise<grpc.Metadata> {
+  /** metadata is that of an attempt, which may end before there is a token. */
+  private async metadata(one: AbortController, ms = Infinity): Promise<grpc.Metadata> {
     const metadata = new grpc.Metadata();
     if (this.token) {
-      metadata.set("authorization", await bearer(this.token));
+      const timer = after(ms, () => one.abort(new SetpointError("DEADLINE_EXCEEDED", "there was no bearer token in time")));
+      try {
+        metadata.set("authorization", await bearer(this.token, one.signal));
+      } catch (error) {
+        throw failure(error, one.signal, this.closed);
+      } finally {
+        clearTimeout(timer);
+      }
     }
     return metadata;
   }

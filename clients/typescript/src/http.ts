@@ -1,4 +1,4 @@
-import { closedError, codeOf, fromStatus, isObject, SetpointError } from "./errors.js";
+import { codeOf, failure, fromStatus, isObject, SetpointError } from "./errors.js";
 import type { Code } from "./errors.js";
 import { after, ending } from "./retry.js";
 import type { Attempt } from "./transport.js";
@@ -29,15 +29,11 @@ export class Http {
   /** unary returns the answer to a call. */
   async unary(call: HttpCall, attempt: Attempt): Promise<unknown> {
     const { ending: one, close } = ending(attempt.signal, this.closing.signal);
-    let late = false;
-    const timer = after(attempt.timeoutMs, () => {
-      late = true;
-      one.abort();
-    });
+    const timer = after(attempt.timeoutMs, () => one.abort(new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time")));
     try {
       return parsed(await this.content(await this.ask(call, attempt.address, one.signal), one.signal));
     } catch (error) {
-      throw late && !(error instanceof SetpointError) ? new SetpointError("DEADLINE_EXCEEDED", "there was no answer in time") : failure(error, one.signal, this.closed);
+      throw failure(error, one.signal, this.closed);
     } finally {
       clearTimeout(timer);
       close();
@@ -99,17 +95,6 @@ export class Http {
     }
     return content;
   }
-}
-
-/** failure is what an attempt failed with. */
-function failure(error: unknown, signal: AbortSignal, closed: AbortSignal): SetpointError {
-  if (error instanceof SetpointError) {
-    return error;
-  }
-  if (closed.aborted) {
-    return closedError();
-  }
-  return signal.aborted ? new SetpointError("CANCELLED", "the caller gave up") : new SetpointError("UNAVAILABLE", text(error));
 }
 
 /** What one of many answers may take, in characters: a decision takes some kilobytes. */
@@ -200,9 +185,4 @@ function ofHttp(status: number): Code {
     case 429: case 502: case 503: case 504: return "UNAVAILABLE";
     default: return "UNKNOWN";
   }
-}
-
-export function text(error: unknown): string {
-  const cause = error instanceof Error && error.cause instanceof Error ? `: ${error.cause.message}` : "";
-  return error instanceof Error ? error.message + cause : String(error);
 }

@@ -3,9 +3,9 @@ import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, JsonObjec
 import { onLoopback } from "./addresses.js";
 import { Client, clientOptions } from "./client.js";
 import type { ClientOptions } from "./client.js";
-import { bearer, invalid, SetpointError } from "./errors.js";
+import { bearer, invalid, SetpointError, text } from "./errors.js";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
-import { Http, segments, text } from "./http.js";
+import { Http, segments } from "./http.js";
 import type { HttpCall, HttpOptions } from "./http.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
@@ -79,7 +79,7 @@ export class RestTransport implements Transport {
 /** withToken sends a bearer token with each request. */
 function withToken(plain: typeof fetch, token: string | (() => string | Promise<string>)): typeof fetch {
   return async (input, init) => {
-    const authorization = await bearer(typeof token === "string" ? () => token : token);
+    const authorization = await bearer(typeof token === "string" ? () => token : token, init!.signal!);
     return plain(input, { ...init, headers: { ...init?.headers as Record<string, string>, authorization } });
   };
 }

@@ -640,7 +640,7 @@ func aBatchWhoseAnswersAreMixedUp(t *testing.T, s *service.Instance) {
 	}
 }
 
-// A token with a line break is told as that, is not sent, and is not quoted.
+// A token with a line break is told as that, is not sent, and is not quoted. One that never comes ends with the call's time.
 func aTokenThatNoHeaderCanHold(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		f, config := startFronts(t, l, 1, s, passes)
@@ -651,6 +651,11 @@ func aTokenThatNoHeaderCanHold(t *testing.T, s *service.Instance) {
 			if strings.Contains(err.Message, "sp_") || !strings.Contains(err.Message, "bearer token: ") {
 				t.Errorf("it says %q", err.Message)
 			}
+		}
+		if l.name != "python" { // whose sources return a token, and no promise of one
+			config.TokenNever, config.Timeout = true, .5
+			_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+			wantCode(t, err, "DEADLINE_EXCEEDED")
 		}
 		if n := len(f.seen()); n != 0 {
 			t.Errorf("%d attempts", n)

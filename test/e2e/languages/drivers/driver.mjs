@@ -44,7 +44,7 @@ function open(config) {
   const { retry = {} } = config;
   const options = defined({
     timeoutMs: ms(config.timeout), maxBatch: config.maxBatch, tokenOverInsecure: config.tokenOverInsecure,
-    token: config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
+    token: config.tokenNever ? () => new Promise(() => {}) : config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
     retry: defined({
       maxAttempts: retry.maxAttempts, baseDelayMs: ms(retry.baseDelay), maxDelayMs: ms(retry.maxDelay),
       attemptTimeoutMs: ms(retry.attemptTimeout), budgetReserve: retry.budgetReserve, budgetRatio: retry.budgetRatio,
