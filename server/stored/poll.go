@@ -266,10 +266,7 @@ func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, er
 	case !q.spec.GetAssumeApplied():
 		return nil, q.noScale()
 	}
-	assumed := validation.MinReplicas(q.spec.GetSpec())
-	if q.record.Last.At != 0 {
-		assumed = max(assumed, q.record.Last.To)
-	}
+	assumed := max(validation.MinReplicas(q.spec.GetSpec()), q.record.Last.To)
 	// At zero the controller acts only if it scaled there itself, so that nothing begins there.
 	if assumed == 0 && (q.record.Last.At == 0 || scalingDisabled(&q.record.History)) {
 		assumed = 1

@@ -74,9 +74,9 @@ func keyOf(target string) store.Key {
 
 func set(t *testing.T, targets *stored.Targets, target string) *setpointv1.TargetSpec {
 	t.Helper()
-	spec, _, err := targets.SetSpec(t.Context(), keyOf(target), &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 5}}, "somebody")
-	if err != nil {
-		t.Fatal(err)
+	spec, _, err := targets.SetSpec(t.Context(), keyOf(target), &setpointv1.TargetSpec{UpdatedBy: "another", Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 5}}, "somebody")
+	if err != nil || spec.GetUpdatedBy() != "somebody" || spec.GetHash() == "" {
+		t.Fatalf("SetSpec = %v, %v", spec, err)
 	}
 	return spec
 }

@@ -19,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -103,6 +104,8 @@ func TestStoredSpecs(t *testing.T) {
 		_, err = s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: servertest.Polled, Etag: etag})
 		servertest.WantProblem(t, servertest.RPCProblem(err), codes.NotFound, "SPEC_NOT_FOUND")
 	}
+	_, err = s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: stale})
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Aborted, "SPEC_CHANGED")
 }
 
 func TestAllProblemsOfASpecAreReported(t *testing.T) {
@@ -197,8 +200,8 @@ func TestWhoeverAsksWithinThePeriodGetsTheSame(t *testing.T) {
 	if first.GetAction() != "SCALE_UP" || first.GetCurrentReplicas() != 2 || first.GetMinReplicas() != 1 || first.GetMaxReplicas() != 100 || first.GetReason() == "" {
 		t.Errorf("got %v", first)
 	}
-	s.Observe(t, 4, "80")
 	s.Clock.Advance(14 * time.Second)
+	s.Observe(t, 4, "80")
 	if again := wantPoll(t, s, 4); again.GetRecommendationId() != first.GetRecommendationId() || !proto.Equal(again.GetEvaluationTime(), first.GetEvaluationTime()) {
 		t.Errorf("within the period: %v, want that of %v", again, first)
 	}
@@ -477,6 +480,80 @@ func TestAFailureToComputeEndsWithTheNextReport(t *testing.T) {
 	if fmt.Sprint(before) != fmt.Sprint(again) {
 		t.Errorf("%v, then %v without a report", before, again)
 	}
+	s.Observe(t, 2, "35")
+	wantPoll(t, s, 4)
+}
+
+// Usage of pods counts for polls until it is too old, and no report of an earlier instant takes its place.
+func TestReportedUsageCountsForPolls(t *testing.T) {
+	s := servertest.Start(t)
+	web := servertest.WebRequest(t)
+	web.Spec.Metrics = append(web.Spec.Metrics, &setpointv1.MetricSpec{Type: "ContainerResource", ContainerResource: &setpointv1.ContainerResourceMetricSource{
+		Name: "cpu", Container: "app", Target: web.GetSpec().GetMetrics()[0].GetResource().GetTarget(),
+	}})
+	s.SetSpec(t, &setpointv1.TargetSpec{Spec: web.GetSpec(), Options: web.GetOptions()})
+	report := func(r *setpointv1.ReportObservationRequest) {
+		t.Helper()
+		r.Target = servertest.Polled
+		if _, err := s.Recommendations.ReportObservation(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	report(&setpointv1.ReportObservationRequest{Scale: web.GetScale(), Pods: web.GetPods(), PodMetrics: web.GetPodMetrics()})
+	s.Clock.Advance(time.Second)
+	report(&setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 9}, NoPods: true, ObservationTime: timestamppb.New(servertest.T0.Add(-time.Second))})
+	wantPoll(t, s, 5)
+	s.Clock.Advance(time.Minute)
+	report(&setpointv1.ReportObservationRequest{Scale: web.GetScale(), Pods: web.GetPods()})
+	_, err := poll(t, s)
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.FailedPrecondition, "NOT_COMPUTED")
+	if !strings.Contains(err.Error(), "it was reported 61 s ago; the maximum age is 60 s") {
+		t.Error(err)
+	}
+}
+
+// Of two metrics of one name, one with a selector, neither has what only the other one's reports have.
+func TestMetricsOfOneNameAreToldApart(t *testing.T) {
+	red := &setpointv1.LabelSelector{MatchLabels: map[string]string{"color": "red"}}
+	of := func(color, value string, selector *setpointv1.LabelSelector) *setpointv1.ExternalMetric {
+		return &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "queue", Selector: selector}, Labels: map[string]string{"color": color}, Value: value}
+	}
+	for name, tt := range map[string]struct {
+		series []*setpointv1.ExternalMetric
+		want   int32
+	}{
+		"series of both":           {[]*setpointv1.ExternalMetric{of("red", "20", nil), of("blue", "30", nil)}, 5},
+		"series of the selector's": {[]*setpointv1.ExternalMetric{of("red", "40", red)}, 8},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := servertest.Start(t)
+			spec := servertest.QueueSpec(1, 100)
+			spec.Spec.Metrics = append(spec.Spec.Metrics, proto.CloneOf(spec.GetSpec().GetMetrics()[0]))
+			spec.Spec.Metrics[1].External.Metric.Selector = red
+			spec.Spec.Metrics[1].External.Target.AverageValue = proto.String("5")
+			s.SetSpec(t, spec)
+			s.Observe(t, 4, "")
+			if _, err := s.Recommendations.ReportObservation(t.Context(), &setpointv1.ReportObservationRequest{Target: servertest.Polled, ExternalMetrics: tt.series}); err != nil {
+				t.Fatal(err)
+			}
+			wantPoll(t, s, tt.want)
+		})
+	}
+}
+
+// What can't be read of a target's observations ends with the next report.
+func TestAnObservationThatCannotBeReadIsReplaced(t *testing.T) {
+	s := servertest.Start(t)
+	s.SetSpec(t, servertest.QueueSpec(1, 100))
+	part, err := s.Memory.Part(store.Observations, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := part.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(servertest.Polled), Value: []byte{0xff}}); err != nil {
+		t.Fatal(err)
+	}
+	_, err = poll(t, s)
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Internal, "HISTORY_UNREADABLE")
 	s.Observe(t, 2, "35")
 	wantPoll(t, s, 4)
 }
@@ -847,6 +924,11 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 	s.Observe(t, 4, "40")
 	if got := wantPoll(t, s, 4).GetAdjustments(); len(got) == 0 || !strings.Contains(got[0].GetMessage(), "expired at") {
 		t.Errorf("told %v of an expired one", got)
+	}
+	s.Clock.Advance(time.Minute)
+	s.Observe(t, 4, "40")
+	if got := wantPoll(t, s, 4).GetAdjustments(); len(got) > 0 && strings.Contains(got[0].GetMessage(), "expired at") {
+		t.Errorf("told %v of one that expired long ago", got)
 	}
 
 	// The next poll may be decided by an instance whose clock is behind.
