@@ -159,9 +159,7 @@ func (o *Overrides) take(cluster string, q *queue) (some []*change) {
 		} else {
 			delete(q.waiting, caller)
 		}
-		if theirs[0].ctx.Err() == nil { // else its caller is gone
-			some = append(some, theirs[0])
-		}
+		some = append(some, theirs[0])
 	}
 	if len(some) == 0 {
 		delete(o.queues.of, cluster)
