@@ -3,6 +3,7 @@
 package trial
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,9 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
-	"github.com/setpoint-dev/setpoint/cmd/internal/specfile"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -32,6 +34,9 @@ import (
 
 // asYAML is the form of the chosen spec alone.
 const asYAML = "yaml"
+
+// ownKind is Setpoint's own kind of manifests.
+const ownKind = "Autoscaler"
 
 // unchanged says why the chosen spec is the given one.
 const unchanged = "the spec as it is: none that passes is more than 5 % cheaper"
@@ -51,9 +56,11 @@ type tuneCommand struct {
 	reversals  float64
 	goal       tune.Goal
 	output     *cli.OutputFlag
-	// annotations are those of the manifest: its stages.
+	// given is the file's object, as it was written; what is chosen has its form.
+	given map[string]any
+	// annotations are those of the manifest, with its stages.
 	annotations map[string]string
-	// stored is the given spec, if it names no workload: what is chosen has its form. nil: a manifest's.
+	// stored is the given spec if the file has no manifest.
 	stored *setpointv1.TargetSpec
 }
 
@@ -127,9 +134,13 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	read, err := specfile.Read(cmd, args[0])
+	data, err := cli.ReadWithin(cmd, args[0], manifest.MaxFileBytes)
 	if err != nil {
 		return err
+	}
+	read, err := hpa.ReadOne(args[0], bytes.NewReader(data))
+	if err != nil {
+		return cli.BadInput(err)
 	}
 	a, err := read.Engine(c.scenario.options.Over(read.Options()))
 	if err != nil {
@@ -153,11 +164,15 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	if c.annotations, err = annotationsOf(read.Stages()); err != nil {
-		return err
-	}
-	if read.Object.Spec.ScaleTargetRef.Name == "" { // no manifest, which says what it scales
+	stages := read.Stages()
+	switch c.given = written(data); c.given["kind"] {
+	case nil:
 		c.stored = read.Stored
+	case ownKind:
+		stages = nil // its spec has them
+	}
+	if c.annotations, err = annotationsOf(read.Object.Annotations, stages); err != nil {
+		return err
 	}
 	if c.output.Form == asYAML && result.Best != nil && result.Best.Changes == 0 { // which the text says
 		fmt.Fprintln(cmd.ErrOrStderr(), unchanged)
@@ -325,17 +340,24 @@ func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.Horizonta
 		out := proto.Clone(c.stored).(*setpointv1.TargetSpec)
 		out.Stages = conversion.WithFallbacks(out.GetSpec(), out.GetStages()) // the spec of autoscaling/v2 has no place for those of its metrics
 		out.Spec = kubernetes.SpecToProto(&tuned.Spec)
-		out.Spec.ScaleTargetRef = nil // which has no name
+		if tuned.Spec.ScaleTargetRef.Name == "" {
+			out.Spec.ScaleTargetRef = nil
+		}
 		return cli.WriteMessage(w, cli.AsYAML, out)
 	}
 	metadata := map[string]any{"name": object.Name, "namespace": object.Namespace}
+	if len(object.Labels) > 0 {
+		metadata["labels"] = object.Labels
+	}
 	if len(c.annotations) > 0 {
 		metadata["annotations"] = c.annotations
 	}
 	// What belongs to a cluster's object is no part of a manifest.
-	data, err := yaml.Marshal(map[string]any{
-		"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": tuned.Spec,
-	})
+	out := map[string]any{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": metadata, "spec": tuned.Spec}
+	if c.given["kind"] == ownKind {
+		out["apiVersion"], out["kind"], out["spec"] = c.given["apiVersion"], c.given["kind"], withTuned(c.given["spec"], &tuned.Spec)
+	}
+	data, err := yaml.Marshal(out)
 	if err == nil {
 		_, err = w.Write(data)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 
@@ -52,9 +53,9 @@ func TestTuneKeepsStages(t *testing.T) {
 	t.Parallel()
 	world := clitest.File(t, "world.yaml", "duration: 4h\nstart: 2026-11-23T00:00:00Z\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	stages := `{schedules: [{name: all, timeZone: UTC, cron: "0 0 1 1 *", duration: 86400s, minReplicas: 3}, {name: day, timeZone: UTC, cron: "0 0 * * *", duration: 82800s, minReplicas: 7}]}`
-	spec := clitest.File(t, "spec.yaml", `{spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 1, maxReplicas: 20,
-  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]},
- stages: `+stages+`}`)
+	spec := clitest.File(t, "spec.yaml", `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, annotations: {setpoint.dev/stages: '`+stages+`'}},
+ spec: {scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, minReplicas: 1, maxReplicas: 20,
+  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}}`)
 	got := run(t, "", "tune", "-f", world, spec, "--candidates=30", "--vary=minReplicas,target", "-o", "json")
 	if got.Code != 0 {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
@@ -81,21 +82,44 @@ func TestTuneKeepsStages(t *testing.T) {
 	}
 }
 
-// A stored spec comes out as one, with what else it has.
-func TestTuneOfAStoredSpecIsAStoredSpec(t *testing.T) {
+// What is tuned comes out in its form, with what else it has.
+func TestTuneKeepsTheForm(t *testing.T) {
 	t.Parallel()
-	world := clitest.File(t, "world.yaml", "duration: 1h\nload: [{constant: 20}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
-	const given = "name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {minReplicas: 1, maxReplicas: 20, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}]}\n"
-	tuned := run(t, given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "-o", "yaml")
-	got := tuned.Stdout
-	if !strings.Contains(got, "averageUtilization: 40\n") || tuned.Stderr != unchanged+"\n" {
-		t.Errorf("the given spec is chosen, and standard error does not say so: %q\n%s", tuned.Stderr, got)
-	}
-	if !strings.Contains(got, "name: clusters/a/namespaces/b/targets/c\n") || !strings.Contains(got, "period: 10s\n") || !strings.Contains(got, "maxReplicas: 20") || strings.Contains(got, "scaleTargetRef") || strings.Contains(got, "kind:") {
-		t.Errorf("%s", got)
-	}
-	if again := run(t, got, "lint", "--fail-on=never", "-"); again.Code != 0 {
-		t.Errorf("lint: exit code %d\n%s%s", again.Code, again.Stdout, again.Stderr)
+	world := clitest.File(t, "world.yaml", "duration: 1h\nload: [{constant: 40}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	const (
+		spec   = "minReplicas: 1, maxReplicas: 20, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}]"
+		scaled = "scaleTargetRef: {kind: Deployment, name: web, apiVersion: apps/v1}, " + spec
+		meta   = "metadata: {name: web, uid: a, labels: {team: one}, annotations: {autoscaling.setpoint.dev/shadow: 'true', kubectl.kubernetes.io/last-applied-configuration: '{}'}}"
+		own    = meta + ", spec: {" + scaled + ", syncPeriodSeconds: 30, options: {tolerance: '0.02'}, stages: {windowThroughFailures: true}}"
+	)
+	for name, tt := range map[string]struct {
+		given       string
+		has, hasNot []string
+	}{
+		"a stored spec":     {"name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {" + spec + "}\n", []string{"name: clusters/a/namespaces/b/targets/c\n", "period: 10s\n", "maxReplicas: 20"}, []string{"scaleTargetRef", "kind:"}},
+		"one of a workload": {"period: 10s\nspec: {" + scaled + "}\n", []string{"period: 10s\n", "kind: Deployment"}, []string{"apiVersion: autoscaling"}},
+		"a manifest":        {"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " + meta + ", spec: {" + scaled + "}}", []string{"shadow: \"true\"", "team: one"}, []string{"last-applied", "uid"}},
+		"an Autoscaler":     {"{apiVersion: autoscaling.setpoint.dev/v1, kind: Autoscaler, " + own + "}", []string{"kind: Autoscaler", "setpoint.dev/v1\n", "syncPeriodSeconds: 30", "tolerance: \"0.02\"", "team: one"}, []string{"setpoint.dev/stages"}},
+		"one in a list":     {"{apiVersion: autoscaling.setpoint.dev/v1, kind: AutoscalerList, items: [{" + own + "}]}", []string{"kind: Autoscaler\n", "setpoint.dev/v1\n", "syncPeriodSeconds: 30"}, []string{"items"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			tuned := run(t, tt.given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "-o", "yaml")
+			if !strings.Contains(tuned.Stdout, "averageUtilization: 40\n") || tuned.Stderr != unchanged+"\n" {
+				t.Errorf("the given spec is chosen, and standard error does not say so: %q\n%s", tuned.Stderr, tuned.Stdout)
+			}
+			for _, text := range append(tt.has, tt.hasNot...) {
+				if strings.Contains(tuned.Stdout, text) != slices.Contains(tt.has, text) {
+					t.Errorf("%q is lost, or too much, in\n%s", text, tuned.Stdout)
+				}
+			}
+			if again := run(t, tuned.Stdout, "lint", "--fail-on=never", "-"); again.Code != 0 {
+				t.Errorf("lint: exit code %d\n%s%s", again.Code, again.Stdout, again.Stderr)
+			}
+			if other := run(t, tt.given, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "--max-short=100", "--max-lost=100", "-o", "yaml"); strings.Contains(other.Stdout, "averageUtilization: 40\n") {
+				t.Errorf("another target is chosen, and not written:\n%s%s", other.Stdout, other.Stderr)
+			}
+		})
 	}
 }
 

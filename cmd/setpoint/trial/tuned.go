@@ -6,16 +6,19 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	"google.golang.org/protobuf/encoding/protojson"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -45,10 +48,14 @@ func tunedObject(object *autoscalingv2.HorizontalPodAutoscaler, spec *recommende
 	return out
 }
 
-// annotationsOf are the annotations of an autoscaler with these stages, whatever form they came in.
-func annotationsOf(stages *setpointv1.Stages) (map[string]string, error) {
+// annotationsOf are the annotations of a manifest with these stages, whatever form they came in. What kubectl has noted
+// in a cluster's object is left out.
+func annotationsOf(given map[string]string, stages *setpointv1.Stages) (map[string]string, error) {
+	out := make(map[string]string)
+	maps.Copy(out, given)
+	delete(out, corev1.LastAppliedConfigAnnotation)
 	if stages == nil {
-		return nil, nil
+		return out, nil
 	}
 	text, err := protojson.Marshal(stages) // without what is not set
 	if err != nil {
@@ -56,7 +63,51 @@ func annotationsOf(stages *setpointv1.Stages) (map[string]string, error) {
 	}
 	var compact bytes.Buffer
 	err = json.Compact(&compact, text)
-	return map[string]string{autoscalingv1.StagesAnnotation: compact.String()}, err
+	out[autoscalingv1.StagesAnnotation] = compact.String()
+	return out, err
+}
+
+// written is the one object of a file, or of a list in it, as it was written.
+func written(data []byte) (object map[string]any) {
+	parts, _ := document.Manifests(data) // it was read before
+	for _, part := range parts {
+		if text, err := document.Manifest(part); err == nil && string(text) != "null" {
+			decoder := json.NewDecoder(bytes.NewReader(text))
+			decoder.UseNumber()
+			_ = decoder.Decode(&object)
+		}
+	}
+	items, _ := object["items"].([]any)
+	if len(items) != 1 {
+		return object
+	}
+	item, _ := items[0].(map[string]any)
+	if kind, _ := object["kind"].(string); item["kind"] == nil { // as in an AutoscalerList
+		item["apiVersion"], item["kind"] = object["apiVersion"], strings.TrimSuffix(kind, "List")
+	}
+	return item
+}
+
+// withTuned is the spec of an Autoscaler with what a search changes: it has more than autoscaling/v2.
+func withTuned(given any, tuned *autoscalingv2.HorizontalPodAutoscalerSpec) any {
+	spec, _ := given.(map[string]any)
+	spec["minReplicas"] = tuned.MinReplicas
+	if tuned.Behavior != nil {
+		spec["behavior"] = tuned.Behavior
+	}
+	metrics, _ := spec["metrics"].([]any)
+	if len(metrics) == 0 {
+		spec["metrics"] = tuned.Metrics
+	}
+	for i := range metrics {
+		metric, _ := metrics[i].(map[string]any)
+		for _, of := range metric {
+			if source, is := of.(map[string]any); is && source["target"] != nil {
+				source["target"] = targetOf(&tuned.Metrics[i])
+			}
+		}
+	}
+	return spec
 }
 
 func targetOf(m *autoscalingv2.MetricSpec) *autoscalingv2.MetricTarget {
