@@ -134,9 +134,10 @@ func TestWorkedExamplesOfProposals(t *testing.T) {
 			},
 		},
 		{
-			name: "W16 one that is being deleted is among them",
+			name: "W16 one that is being deleted is among them, and none that does not run or is not ready",
 			in: objectOverPods(20*unit, each(3, 0), with(each(1, 0), func(p *Pod) { p.Ready = ReadyFalse }),
-				with(each(1, 0), func(p *Pod) { p.Deleting = true })), want: 8,
+				with(each(1, 0), func(p *Pod) { p.Deleting = true }), with(each(1, 0), func(p *Pod) { p.Phase = PhasePending }),
+				with(each(1, 0), func(p *Pod) { p.Phase = PhaseOther }), with(each(1, 0), func(p *Pod) { p.Ready = ReadyUnknown })), want: 8,
 		},
 		{
 			name: "W16 the product is rounded up",
@@ -176,6 +177,13 @@ func TestWorkedExamplesOfProposals(t *testing.T) {
 			in:   total(externalAverage(10*unit), 4, 10*unit, 20*unit), want: 3,
 			check: func(t *testing.T, d Decision) {
 				equal(t, "the reading", quantity.FormatDecimal(d.Status.CurrentMetrics[0].Current.AverageValue), "7500m")
+			},
+		},
+		{
+			name: "W20 whose reading is rounded up",
+			in:   total(externalAverage(unit), 3, 10*unit), want: 10,
+			check: func(t *testing.T, d Decision) {
+				equal(t, "the reading", d.Status.CurrentMetrics[0].Current.AverageValue, int64(3334))
 			},
 		},
 		{
