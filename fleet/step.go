@@ -324,9 +324,12 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	}
 	in, doubts := spec.unite(w, parts, call.ID)
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
-	if spec.SurviveOne {
+	if r.bereft(spec, in.Scale.SpecReplicas, at) {
+		in.Scale.SpecReplicas = r.Desired
+	} else if spec.SurviveOne {
 		nominal(in, r.nominalCount(seats, in.Scale.SpecReplicas))
-	} else if in.Scale.SpecReplicas > 0 { // a lower count would never be shared out, and so be decided time and again
+	}
+	if !spec.SurviveOne && in.Scale.SpecReplicas > 0 { // a lower count would never be shared out, and so be decided time and again
 		least := w.split.bottom(seats)
 		in.Spec.MinReplicas, in.Spec.MaxReplicas = max(in.Spec.MinReplicas, least), max(in.Spec.MaxReplicas, least)
 	}
@@ -344,6 +347,22 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 		}
 	}
 	return &decision, nil
+}
+
+// bereft reports whether no replica is left because those that had them are lost: nobody has switched the fleet off, as a
+// count of 0 would say, and others call that can do their part. The last count is then shared out among these.
+func (r *Record) bereft(spec *Spec, replicas int32, at int64) bool {
+	if replicas > 0 || r.Desired == 0 || spec.OnLost != Shift {
+		return false
+	}
+	gone, there := false, false
+	for i := range r.Members {
+		m := &r.Members[i]
+		gone = gone || m.Gone
+		state := spec.stateOf(m, r.Awake, at)
+		there = there || (state == Fresh || state == Returning) && !m.Off
+	}
+	return gone && there
 }
 
 // see sets what the decision needs of a member that has called, in that state.
@@ -425,7 +444,12 @@ func (r *Record) nominalCount(seats []Seat, all int32) int32 {
 	case all == r.Total:
 		return max(1, min(r.Desired, all))
 	}
-	return min(scaledCount(all, r.Desired, r.Total), all)
+	// What remains without the largest one is there already. Members that come back bring that: windows and policies take it away.
+	largest := int32(0)
+	for i := range seats {
+		largest = max(largest, seats[i].Last)
+	}
+	return min(max(scaledCount(all, r.Desired, r.Total), all-largest), all)
 }
 
 // settlePart settles a pending change of which only a part was applied as a change of that part.

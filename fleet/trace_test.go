@@ -274,6 +274,57 @@ func TestLostMemberIsShiftedOrHeld(t *testing.T) {
 	}
 }
 
+// A fleet whose only replicas are lost is not switched off: those that are there get them.
+func TestWhoHadEverythingIsLost(t *testing.T) {
+	lost := func(off bool) *world {
+		w := newWorld(t, utilization(50), 4, 2)
+		w.spec.OnLost = Shift
+		w.spec.Members[1].Weight = 0
+		w.run(10 * minute)
+		w.want("b is drained", 6, 0)
+		w.spec.Members[1].Weight = 1
+		w.run(minute)
+		if off { // somebody scales b, and then to 0
+			w.of("b").replicas = 1
+			w.run(minute)
+			w.of("b").replicas = 0
+			w.run(minute)
+		}
+		w.of("a").silent = true
+		w.run(7 * minute)
+		return w
+	}
+	w := lost(false)
+	w.want("a is lost", 6, 6)
+	w.of("a").silent = false
+	w.learn()
+	w.periods(80, 6, noCheck)
+	if got := w.replicas(); sumOf(got) != 6 {
+		t.Errorf("after the return of a: %v", got)
+	}
+	if w = lost(true); w.of("b").replicas != 0 || !w.of("b").answer.Off {
+		t.Errorf("who is switched off gets %+v", w.of("b").answer)
+	}
+}
+
+// Headroom that the return of a member makes needless goes as other replicas do.
+func TestHeadroomFallsByPolicies(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.OnLost, w.spec.SurviveOne = Shift, true
+	w.spec.Engine.Behavior.ScaleDown.SelectPolicy = recommender.NoSelection
+	w.periods(80, 12, noCheck)
+	w.want("with headroom", 6, 6, 6)
+	w.of("c").silent, w.of("c").replicas = true, 0
+	w.periods(80, 12, noCheck)
+	w.want("c is lost", 12, 12, 0)
+	w.of("c").silent, w.of("c").replicas = false, 4
+	w.periods(80, 12, func(before, after []int32) {
+		if sumOf(after) < 28 {
+			t.Fatalf("%v become %v", before, after)
+		}
+	})
+}
+
 // M9: what c's queue has is unknown: 600 known are no reason to have fewer than 90.
 func TestPartialSumCountsForUpOnly(t *testing.T) {
 	w := newWorld(t, external(true, 10_000), 30, 30, 30)
