@@ -57,10 +57,14 @@ func TestFreshness(t *testing.T) {
 		"F3 ahead as allowed":       {[]time.Duration{-10 * time.Second}, ""},
 		"F3 ahead beyond tolerance": {[]time.Duration{-12 * time.Second}, "the newest value is 12s ahead of the clock, more than 10s"},
 		"one of a sum is old":       {[]time.Duration{0, 100 * time.Second, 120 * time.Second}, "a value is 2m0s old, more than 1m30s"},
+		"an object with two fails":  {[]time.Duration{100 * time.Second, 120 * time.Second}, ""}, // in the controller's words
 		"all of a sum are old":      {[]time.Duration{100 * time.Second, 120 * time.Second}, "the newest value is 1m40s old, more than 1m30s"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newQueue(t, minute(90*time.Second))
+			if strings.Contains(name, "object") {
+				g.in.Spec.Metrics[0].Type = recommender.ObjectMetric
+			}
 			var readings recommender.Readings
 			for _, age := range c.ages {
 				readings.Add(noon, recommender.Value{Milli: 1000})

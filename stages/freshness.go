@@ -113,7 +113,7 @@ func (r *run) freshValues(f *Freshness, metric int) {
 // freshTotal makes a metric fail of which a value is stale: all of them are one sum.
 func (r *run) freshTotal(f *Freshness, metric int) {
 	all := &r.in.Readings[metric]
-	if all.Error != "" || all.SelectorError != "" {
+	if _, ok := all.Total(&r.in.Spec.Metrics[metric], &r.in.Options); !ok { // an object with two values fails already
 		return
 	}
 	stale, oldest, newest := 0, 0, 0

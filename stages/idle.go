@@ -12,8 +12,8 @@ import (
 
 // Idle is when a workload goes to zero.
 type Idle struct {
-	// Activation are the values that metrics must exceed, in milli-units, by the index of the metric; a
-	// metric without one is not looked at.
+	// Activation are the values that metrics must exceed, in milli-units, by the index of the metric: of all Object
+	// and External metrics.
 	Activation map[int]int64
 	// Cooldown is how long a workload at one replica must be inactive, InitialCooldown the same for a
 	// target that has not been active since it was seen first.
@@ -117,9 +117,8 @@ func (r *run) total(index int) (milli int64, ok bool) {
 func (r *run) onlyActivity() {
 	copied := false
 	for i := range r.in.Spec.Metrics {
-		activation, looked := r.plan.Idle.Activation[i]
 		value, ok := r.total(i)
-		if !ok || value == 0 || looked && value > activation {
+		if !ok || value == 0 || r.isActive(i) {
 			continue
 		}
 		if !copied {
@@ -129,11 +128,7 @@ func (r *run) onlyActivity() {
 		r.edited = true
 		a := r.ofMetric(recommender.StageIdle, i)
 		a.Rule = "activation"
-		if looked {
-			a.Message = fmt.Sprintf("%s is %s, not above its activation of %s: it counts as 0", a.Metric, quantity.FormatDecimal(value), quantity.FormatDecimal(activation))
-		} else {
-			a.Message = fmt.Sprintf("%s is %s, and has no activation: without replicas it counts as 0", a.Metric, quantity.FormatDecimal(value))
-		}
+		a.Message = fmt.Sprintf("%s is %s, not above its activation of %s: it counts as 0", a.Metric, quantity.FormatDecimal(value), quantity.FormatDecimal(r.plan.Idle.Activation[i]))
 		r.tell(a)
 	}
 }

@@ -195,7 +195,7 @@ func TestIdleIsAnEditedInput(t *testing.T) {
 			inactiveSince, oneSince, begun, wasActive = time.Time{}, time.Time{}, time.Time{}, false
 			idle = &stages.Idle{Activation: map[int]int64{}, Cooldown: time.Duration(r.IntN(600)) * time.Second, InitialCooldown: time.Duration(r.IntN(600)) * time.Second}
 			for i := range in.Spec.Metrics {
-				if i == 0 || r.IntN(2) == 0 {
+				if idle.Activation[i] = 0; r.IntN(4) > 0 {
 					idle.Activation[i] = int64(r.IntN(50_000))
 				}
 			}

@@ -280,6 +280,7 @@ func (d *Drawer) idle(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpoint
 	if d.plan.GetIdle() == nil {
 		return nil
 	}
+	possible := false
 	idle := &setpointv1.IdleScaling{Cooldown: d.plan.GetIdle().GetCooldown(), InitialCooldown: d.plan.GetIdle().GetInitialCooldown(), Activation: map[string]string{}}
 	for _, i := range unique(spec) {
 		m := &spec.Metrics[i]
@@ -294,11 +295,16 @@ func (d *Drawer) idle(spec *autoscalingv2.HorizontalPodAutoscalerSpec) *setpoint
 			target = &m.External.Target
 		}
 		value := kept(d.active, name, func(string) string {
+			if d.chance(0.2) {
+				return "" // unnamed: 0
+			}
 			return strconv.FormatInt(int64(float64(max(0, targetMilli(target)))*oneOf(d.random, 0, 0.5, 1, 3)), 10) + "m"
 		})
-		idle.Activation[name] = value
+		if possible = true; value != "" {
+			idle.Activation[name] = value
+		}
 	}
-	if len(idle.Activation) == 0 {
+	if !possible {
 		return nil
 	}
 	return idle

@@ -412,14 +412,17 @@ func (e *editor) idle(s *step) error {
 		}
 		return milli, ok
 	}
-	isActive := func(name string) bool {
-		milli, ok := value(metricNamed(spec, name))
-		limit := resource.MustParse(idle.GetActivation()[name])
+	isActive := func(m *autoscalingv2.MetricSpec) bool {
+		milli, ok := value(m)
+		limit := resource.Quantity{}
+		if named := idle.GetActivation()[generate.MetricName(m)]; named != "" {
+			limit = resource.MustParse(named)
+		}
 		return !ok || milli > limit.MilliValue()
 	}
 	active := false
-	for name := range idle.GetActivation() {
-		active = active || isActive(name)
+	for i := range spec.Metrics {
+		active = active || isTotal(&spec.Metrics[i]) && isActive(&spec.Metrics[i])
 	}
 	current := s.Scale.Spec.Replicas
 	if r.wasActive = r.wasActive || active; active {
@@ -457,8 +460,7 @@ func (e *editor) idle(s *step) error {
 		if !isTotal(m) {
 			continue
 		}
-		milli, ok := value(m)
-		if _, looked := idle.GetActivation()[generate.MetricName(m)]; !ok || milli == 0 || looked && isActive(generate.MetricName(m)) {
+		if milli, ok := value(m); !ok || milli == 0 || isActive(m) {
 			continue
 		}
 		if err := s.becomesZero(m); err != nil {

@@ -215,6 +215,14 @@ func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan) *stages.
 		t := r.in.Spec.Metrics[i].Type
 		return t == recommender.ObjectMetric || t == recommender.ExternalMetric
 	}
+	for i := range r.in.Spec.Metrics {
+		if hasTotal(i) {
+			out.Activation[i] = 0
+		}
+	}
+	if len(out.Activation) == 0 {
+		r.refuse(field, "Forbidden: needs an Object or External metric, as others have no value without pods")
+	}
 	activation := in.GetActivation()
 	for _, name := range pairs(activation) {
 		field := fmt.Sprintf("stages.idle.activation[%q]", clip(name))
@@ -232,17 +240,6 @@ func (r *stagesReader) idle(in *setpointv1.IdleScaling, p *stages.Plan) *stages.
 		default:
 			out.Activation[index] = milli
 		}
-	}
-	if len(activation) > 0 {
-		return out
-	}
-	for i := range r.in.Spec.Metrics {
-		if hasTotal(i) {
-			out.Activation[i] = 0
-		}
-	}
-	if len(out.Activation) == 0 {
-		r.refuse(field, "Forbidden: needs an Object or External metric, as others have no value without pods")
 	}
 	return out
 }

@@ -133,7 +133,7 @@ func TestIdleIsRead(t *testing.T) {
 	in.Spec.MinReplicas, in.Options.ScaleToZero = 0, true
 	for text, want := range map[string]*stages.Idle{
 		`{}`: {Activation: map[int]int64{0: 0, 2: 0}, Cooldown: 5 * time.Minute, InitialCooldown: 5 * time.Minute},
-		`{"activation": {"External:latency": "500m"}, "cooldown": "0s", "initialCooldown": "60s"}`: {Activation: map[int]int64{2: 500}, InitialCooldown: time.Minute},
+		`{"activation": {"External:latency": "500m"}, "cooldown": "0s", "initialCooldown": "60s"}`: {Activation: map[int]int64{0: 0, 2: 500}, InitialCooldown: time.Minute},
 		`{"cooldown": "60s"}`: {Activation: map[int]int64{0: 0, 2: 0}, Cooldown: time.Minute, InitialCooldown: time.Minute},
 	} {
 		plan, violations := stagesOf(t, `{"idle": `+text+`}`, in)
