@@ -113,7 +113,7 @@ func TestWhatMustNotRunTwiceAtOnceIsNotSentAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{
 			recommend: silentOn(func(call *fakeCall) bool { time.Sleep(time.Second); return false }),
-			remove:    func(int) error { time.Sleep(time.Second); return nil },
+			write:     func(int) error { time.Sleep(time.Second); return nil },
 		}
 		client := f.serve(t, two, setpoint.WithHedging(50*ms, 2))
 		if err := client.DeleteTarget(t.Context(), web); err != nil {

@@ -97,7 +97,7 @@ type fake struct {
 	recommend func(ctx context.Context, call *fakeCall) (*setpointv1.RecommendResponse, error)
 	batch     func(ctx context.Context, req *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error)
 	stream    func(stream setpointv1.RecommendationService_StreamRecommendServer) error
-	remove    func(attempt int) error
+	write     func(attempt int) error
 	watch     func(req *setpointv1.WatchDecisionsRequest, stream watchStream) error
 	// strict enforces gRPC's default limit on pings.
 	strict bool
@@ -151,11 +151,15 @@ func (f *fake) StreamRecommend(stream setpointv1.RecommendationService_StreamRec
 }
 
 func (f *fake) DeleteTarget(ctx context.Context, _ *setpointv1.DeleteTargetRequest) (*setpointv1.DeleteTargetResponse, error) {
-	return &setpointv1.DeleteTargetResponse{}, f.remove(f.note(ctx, nil).number)
+	return &setpointv1.DeleteTargetResponse{}, f.write(f.note(ctx, nil).number)
+}
+
+func (f *fake) CreateOverride(ctx context.Context, _ *setpointv1.CreateOverrideRequest) (*setpointv1.CreateOverrideResponse, error) {
+	return &setpointv1.CreateOverrideResponse{}, f.write(f.note(ctx, nil).number)
 }
 
 func (f *fake) DeleteOverride(ctx context.Context, _ *setpointv1.DeleteOverrideRequest) (*setpointv1.DeleteOverrideResponse, error) {
-	return &setpointv1.DeleteOverrideResponse{}, f.remove(f.note(ctx, nil).number)
+	return &setpointv1.DeleteOverrideResponse{}, f.write(f.note(ctx, nil).number)
 }
 
 func (f *fake) WatchDecisions(req *setpointv1.WatchDecisionsRequest, stream watchStream) error {

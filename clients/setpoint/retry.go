@@ -95,7 +95,13 @@ var repeatable = map[string]bool{
 	setpointv1.OverrideService_ListOverrides_FullMethodName:           true,
 	setpointv1.OverrideService_DeleteOverride_FullMethodName:          true,
 	setpointv1.FleetService_GetFleet_FullMethodName:                   true,
-	// CreateOverride is not: without an overrideId each attempt creates another one.
+}
+
+// isRepeatable reports whether a call is safe to retry: of a repeatable method, or one that creates an override with
+// an id. Without an id each attempt creates another one.
+func isRepeatable(method string, req any) bool {
+	create, ok := req.(*setpointv1.CreateOverrideRequest)
+	return repeatable[method] || ok && create.GetOverrideId() != ""
 }
 
 // deleting are those that delete: after a failed attempt NOT_FOUND says that it had deleted it.
@@ -106,7 +112,7 @@ var deleting = map[string]bool{
 
 // unary is the interceptor.
 func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-	if !repeatable[method] {
+	if !isRepeatable(method, req) {
 		return invoke(ctx, method, req, reply, cc, options...)
 	}
 	r.budget.deposit()

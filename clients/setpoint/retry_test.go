@@ -432,7 +432,7 @@ func TestADeletion(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				f := &fake{remove: func(attempt int) error { return tt.outcomes[attempt-1] }}
+				f := &fake{write: func(attempt int) error { return tt.outcomes[attempt-1] }}
 				client := f.serve(t, two)
 				wantCode(t, client.DeleteTarget(t.Context(), web), tt.want)
 				f.calls = nil
@@ -440,6 +440,22 @@ func TestADeletion(t *testing.T) {
 				wantCode(t, err, tt.want)
 				if got := len(f.times()); got != len(tt.outcomes) {
 					t.Errorf("%d attempts, want %d", got, len(tt.outcomes))
+				}
+			})
+		})
+	}
+}
+
+// With an id all attempts create one override, and without one each would create another.
+func TestACreationIsTriedAgainByItsID(t *testing.T) {
+	for id, want := range map[string]int{"": 1, "migration": 4} {
+		t.Run(id, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				f := &fake{write: func(int) error { return problem(codes.Unavailable) }}
+				_, err := setpointv1.NewOverrideServiceClient(f.serve(t, two).Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{OverrideId: id})
+				wantCode(t, err, codes.Unavailable)
+				if got := len(f.times()); got != want {
+					t.Errorf("%d attempts, want %d", got, want)
 				}
 			})
 		})

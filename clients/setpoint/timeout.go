@@ -27,7 +27,7 @@ func bounded(ctx context.Context, timeout time.Duration) (context.Context, conte
 // withAttemptTimeout bounds each attempt of a repeatable call; below 0: no bound.
 func withAttemptTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
 	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		if timeout > 0 && repeatable[method] {
+		if timeout > 0 && isRepeatable(method, req) {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, timeout)
 			defer cancel()
