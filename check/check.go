@@ -186,15 +186,16 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		if of.what != Added || in.Range == nil {
 			continue
 		}
-		for _, file := range c.New.places[of.new.Kind+" "+objectOf(of.new)] {
-			if file != of.new.File {
-				twice = append(twice, fmt.Sprintf("%s of %s is in %s, too", objectOf(of.new), of.new.File, file))
-				break
-			}
+		others := slices.Clone(c.New.places[of.new.Kind+" "+objectOf(of.new)])
+		if i := slices.Index(others, of.new.File); i >= 0 { // its own
+			others = slices.Delete(others, i, i+1)
+		}
+		if len(others) > 0 {
+			twice = append(twice, fmt.Sprintf("%s of %s is in %s, too", objectOf(of.new), of.new.File, others[0]))
 		}
 	}
 	if len(twice) > 0 {
-		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(twice))
+		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(slices.Compact(twice)))
 	}
 	out.Verdict = Passed
 	for _, s := range out.Specs {

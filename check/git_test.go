@@ -380,4 +380,8 @@ func TestDefinedTwice(t *testing.T) {
 	if err != nil || !strings.Contains(strings.Join(got.Notes, "\n"), "the last one holds: shop/web of b.yaml is in a.yaml, too") || strings.Contains(strings.Join(got.Notes, "\n"), "shop/api") {
 		t.Errorf("%+v, %v", got, err)
 	}
+	r.commit("d.yaml", scaler("one", 5)+"---\n"+scaler("one", 9))
+	if got, err = r.run("HEAD~1..HEAD"); err != nil || !strings.HasSuffix(strings.Join(got.Notes, "\n"), ": shop/one of d.yaml is in d.yaml, too") {
+		t.Errorf("%+v, %v", got, err)
+	}
 }
