@@ -96,34 +96,6 @@ func TestFleetDoesNotExtrapolateOverASilentMember(t *testing.T) {
 	}
 }
 
-// M10: while c was away a and b got {8, 7}. It comes back with its four, which count at once; the window holds
-// 15, and then all have four.
-func TestFleetTakesBackWhatAReturningMemberBrings(t *testing.T) {
-	t.Parallel()
-	// 300 a second are 12 pods at 50 % of their 500m, 360 are 8 at 90 %.
-	s := clusters(40*minute, web(12), trace(t, 300, 300, 300, 360, 1200, 360, 1200, 300), nil, nil, nil)
-	s.Events = at(5*minute, simulation.Event{Kind: simulation.ClusterDown, Member: "c", For: 15 * minute})
-	list, result := rounds(t, s, onCPU(3, 60, 50), simulation.Shift)
-	if r := when(t, list, 19*minute); r.desired != 15 || !slices.Equal(r.shares, []int32{8, 7, 0}) {
-		t.Errorf("c is away: %d as %v, want 15 as [8 7 0]", r.desired, r.shares)
-	}
-	back := when(t, list, 21*minute)
-	if back.shares[2] != 4 || back.desired < 15 {
-		t.Errorf("c is back: %d as %v, want 15 at least, of which c has 4", back.desired, back.shares)
-	}
-	for _, r := range list {
-		if r.at > 21*minute && r.shares[2] < 4 {
-			t.Errorf("at %s c gives: %v", r.at, r.shares)
-		}
-	}
-	if r := list[len(list)-1]; r.desired != 12 || !slices.Equal(r.shares, []int32{4, 4, 4}) {
-		t.Errorf("after the window: %d as %v, want 12 as [4 4 4]", r.desired, r.shares)
-	}
-	if result.Figures.Moved == 0 {
-		t.Error("nothing was moved")
-	}
-}
-
 // tight is 12 pods of three clusters at 80 %: without four of them the others can't serve the load.
 func tight(t testing.TB, events ...simulation.Event) *simulation.Scenario {
 	w := web(12)
