@@ -102,7 +102,7 @@ func (c *call) bounds(of *fleet.Spec) (least, most int32) {
 	return least, most
 }
 
-// share makes a decision of a member's share.
+// share makes a decision of a member's share: it has one, for its call tells something.
 func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	j := c.job
 	in, current, text := c.input(a.Drained), j.Input.Scale.SpecReplicas, shareText(a)
@@ -111,8 +111,6 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	switch own := &in.Spec; {
 	case a.Off:
 		d.Desired = 0
-	case a.Holds && !a.Decided.IsZero(): // before that its own bounds count, as those of the first shares do
-		d.Desired = current
 	case a.Share > own.MaxReplicas:
 		d.Desired, limited = own.MaxReplicas, recommender.TooManyReplicas
 	case a.Share < own.MinReplicas:
@@ -149,9 +147,6 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 func shareText(a *fleet.Answer) string {
 	if a.Decided.IsZero() {
 		return "the fleet has not decided yet: the count stays as it is"
-	}
-	if a.Holds {
-		return "the fleet knows too little to give this target a share: the count stays as it is"
 	}
 	text := fmt.Sprintf("share of fleet: %d of %d", a.Share, a.Total)
 	if a.Unplaced > 0 {

@@ -7,9 +7,11 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // ownBounds are those of a caller's own spec.
@@ -140,6 +142,48 @@ func TestACallerThatSeesNothingKeepsItsCount(t *testing.T) {
 		}
 		s.Clock.Advance(15 * time.Second)
 		s.call(t, member(east, 6, 300))
+	}
+}
+
+// Readings of members that are too old for the fleet's stages count for nothing.
+func TestReadingsOfMembersBecomeStale(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := queueFleet(2, 100, west, east)
+	spec.Stages = &setpointv1.Stages{Freshness: &setpointv1.Freshness{MaxSampleAge: durationpb.New(time.Minute)}}
+	s.set(t, spec)
+	old := func(r *setpointv1.RecommendRequest) {
+		r.ExternalMetrics[0].Timestamp = timestamppb.New(s.Clock.Now().Add(-2 * time.Minute))
+	}
+	s.call(t, member(west, 3, 60, old))
+	if got := s.call(t, member(east, 3, 60, old)); got.GetFleet().GetDesiredReplicas() != 6 || condition(got, "ScalingActive").GetStatus() != "False" {
+		t.Errorf("%v", got)
+	}
+}
+
+// A member that joins a fleet that has decided keeps its count until the next decision. The caller's status tells since
+// when its conditions are as they are, and when the count last changed.
+func TestAMemberThatJoinsKeepsItsCount(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	s.set(t, queueFleet(2, 100, west, east))
+	s.call(t, member(west, 3, 60))
+	s.call(t, member(east, 3, 60))
+	s.set(t, queueFleet(2, 100, west, east, north))
+	began, scaled := timestamppb.New(servertest.T0.Add(-2*time.Hour)), timestamppb.New(servertest.T0.Add(-time.Hour))
+	for _, status := range []string{"False", "True"} {
+		got := s.call(t, member(north, 5, 0, func(r *setpointv1.RecommendRequest) {
+			r.Generation, r.Options = proto.Int64(7), &setpointv1.RecommendOptions{Profile: "v1.37"}
+			r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{LastScaleTime: scaled, CurrentReplicas: 5, DesiredReplicas: 5,
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScalingLimited", Status: status, LastTransitionTime: began}}}
+		}))
+		if got.GetDesiredReplicas() != 5 || got.GetFleet().GetHolds() || got.GetFleet().GetState() != "RETURNING" {
+			t.Errorf("it joined: %v", got)
+		}
+		since := condition(got, "ScalingLimited").GetLastTransitionTime().AsTime()
+		if told := got.GetStatus(); since.Equal(began.AsTime()) != (status == "False") || !proto.Equal(told.GetLastScaleTime(), scaled) || told.GetObservedGeneration() != 7 {
+			t.Errorf("after a status of %s: %v", status, told)
+		}
 	}
 }
 

@@ -115,7 +115,8 @@ func TestMembersLearnTheirShares(t *testing.T) {
 		if f := last.GetFleet(); f.GetDesiredReplicas() != 12 || f.GetShareTotal() != 12 || last.GetDesiredReplicas() != 6 || f.GetMembers().GetFresh() != 2 || f.GetHolds() {
 			t.Errorf("of 120 in two queues: %v", last)
 		}
-		if got := s.call(t, member(west, 3, 60)); got.GetDesiredReplicas() != 6 || got.GetReason() != "share of fleet: 6 of 12" || got.GetAction() != "SCALE_UP" || got.GetRecommendationId() != "" {
+		if got := s.call(t, member(west, 3, 60)); got.GetDesiredReplicas() != 6 || got.GetReason() != "share of fleet: 6 of 12" || got.GetAction() != "SCALE_UP" || got.GetRecommendationId() != "" ||
+			condition(got, "AbleToScale").GetReason() != "SucceededRescale" || !got.GetStatus().GetLastScaleTime().AsTime().Equal(s.Clock.Now()) {
 			t.Errorf("the other member: %v", got)
 		}
 		// A call within the period decides nothing; one after it does.

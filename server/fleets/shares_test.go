@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -86,6 +87,7 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 		}
 		var refused error
 		var fleets []string
+		crowded := "" // the member that found no room
 		for i := 0; i < 30 && refused == nil; i++ {
 			name := nameOf(fmt.Sprint("f", i))
 			names := crowd(fmt.Sprint("c", i), 0, members)
@@ -95,6 +97,7 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 			fleets = append(fleets, name)
 			for _, one := range names {
 				if refused = call(name, one); refused != nil {
+					crowded = one
 					break
 				}
 				s.Clock.Advance(2 * time.Second)
@@ -128,6 +131,17 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 		s.Clock.Advance(time.Minute)
 		if err := call(fleets[0], crowd("c0", 0, 1)[0]); err != nil {
 			t.Errorf("a member that has called before: %v", err)
+		}
+		if crowded != "" { // of a batch they go on, too
+			fleet, requests := nameOf("f"+servertest.KeyOf(crowded).Cluster[1:]), []*setpointv1.RecommendRequest{}
+			for _, name := range []string{crowded, crowd(servertest.KeyOf(crowded).Cluster, 0, 1)[0]} {
+				requests = append(requests, member(name, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = fleet }))
+			}
+			results := s.Batch(t, requests...)
+			wantCrowded(t, "in a batch", status.FromProto(results[0].GetError()).Err(), "cluster_bytes")
+			if results[1].GetResponse() == nil {
+				t.Errorf("beside it: %v", results[1])
+			}
 		}
 		elsewhere := strings.Replace(fleetName, "clusters/all", "clusters/elsewhere", 1)
 		if err := s.trySet(t, elsewhere, queueFleet(2, 100, west, east)); err != nil {
