@@ -86,6 +86,9 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 		return apierror.OfStore(ctx, req.GetName(), err)
 	}
 	t.forget(key)
+	if t.Metrics.Targets != nil {
+		t.Metrics.Targets.Deleted(key, t.clock.now())
+	}
 	// Even without a record: an earlier deletion may have failed halfway.
 	if err := t.Forecasts.Delete(ctx, key); err != nil {
 		return apierror.OfStore(ctx, req.GetName(), err)
@@ -97,9 +100,6 @@ func (t *Targets) Delete(ctx context.Context, req *setpointv1.DeleteTargetReques
 		return apierror.UnknownTarget(req.GetName())
 	}
 	t.Shares.Leave(key.Cluster)
-	if t.Metrics.Targets != nil {
-		t.Metrics.Targets.Deleted(key, t.clock.now())
-	}
 	return nil
 }
 

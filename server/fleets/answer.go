@@ -224,6 +224,9 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 		}
 		log.Append(c.key, log.Shared(nil, c.key, d, k.state.shared(), k.spec.hash)...)
 		c.metrics.decided(d)
+		if single := c.targets.Metrics.Targets; single != nil {
+			single.Decided(c.key, d, next.decisions.Interval, next.decisions.TurnTimes(), nil)
+		}
 	}
 	// An override that keeps the member from a change begins or ends, and so changes its bounds, although it is told the same.
 	// What the member was told at its last call of whether the fleet computes anything is not so any more: it decides by now, or

@@ -223,7 +223,7 @@ func TestFleetsHaveMetricsOfTheirOwn(t *testing.T) {
 		measured, registry := servertest.Measured(t, func(su *servertest.Setup) { su.Options.TargetMetrics = limit })
 		s := &service{measured}
 		s.set(t, queueFleet(2, 100, west, east))
-		if err := s.trySet(t, second, queueFleet(2, 100, third, fourth)); err != nil {
+		if err := s.trySet(t, second, queueFleet(2, 8, third, fourth)); err != nil {
 			t.Fatal(err)
 		}
 		s.call(t, member(west, 3, 60))
@@ -239,11 +239,27 @@ func TestFleetsHaveMetricsOfTheirOwn(t *testing.T) {
 			want["target_fleet_unplaced_replicas{"+of+",target="+name+"}"] = 0
 			want["target_fleet_missing_replicas{"+of+",target="+name+"}"] = 0
 		}
+		if limit > 0 { // the one that has decided has a target's metrics, too
+			of := "{cluster=all,namespace=shop,target=second}"
+			want["target_desired_replicas"+of], want["target_proposed_replicas"+of], want["target_max_replicas"+of] = 8, 12, 8
+			want["target_state{cluster=all,namespace=shop,state=AT_MAXIMUM,target=second}"] = 1
+		}
 		for range 2 {
 			got := servertest.Read(t, registry)
-			maps.DeleteFunc(got, func(name string, _ float64) bool { return !strings.HasPrefix(name, "target_fleet_") })
+			maps.DeleteFunc(got, func(name string, _ float64) bool {
+				_, wanted := want[name]
+				return !wanted && !strings.HasPrefix(name, "target_fleet_")
+			})
 			if !maps.Equal(got, want) {
 				t.Errorf("of %d: %v, want %v", limit, got, want)
+			}
+		}
+		if _, err := s.Targets.DeleteTargetSpec(t.Context(), &setpointv1.DeleteTargetSpecRequest{Name: second}); err != nil {
+			t.Fatal(err)
+		}
+		for name := range servertest.Read(t, registry) {
+			if strings.Contains(name, "target=second") {
+				t.Errorf("of a deleted fleet: %s", name)
 			}
 		}
 	}

@@ -275,6 +275,15 @@ all/shop/web  12       11      1-9     3 fresh, 1 lost, 1 drained  26h ago  no c
 	if got := run("list"); !strings.Contains(got.Stdout, "never    not decided yet") {
 		t.Errorf("before the first decision:\n%s", got.Stdout)
 	}
+	conditions := []*setpointv1.HorizontalPodAutoscalerCondition{
+		{Type: "ScalingActive", Status: "True", Reason: "ValidMetricFound"}, {Type: "ScalingLimited", Status: "True", Reason: "TooManyReplicas"},
+	}
+	s.fleet = &setpointv1.Fleet{Name: web, DecisionTime: timestamppb.Now(), UnplacedReplicas: 1, Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: conditions}}
+	check(t, "at the maximum", run("list"), 0, "at its maximum, 1 unplaced")
+	conditions[0].Status = "False"
+	if got := run("list"); strings.Contains(got.Stdout, "maximum") {
+		t.Errorf("a maximum of an earlier decision:\n%s", got.Stdout)
+	}
 }
 
 // Of a fleet of which one member has all there is no largest one to do without.

@@ -152,8 +152,11 @@ func wrong(s state, now time.Time) string {
 		return strings.Join(out, ", ")
 	}
 	for _, c := range f.GetStatus().GetConditions() {
-		if c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled" {
+		switch {
+		case c.GetType() == "ScalingActive" && c.GetStatus() != "True" && c.GetReason() != "ScalingDisabled":
 			out = append(out, "no count: "+printable.Text(c.GetReason())+missed(f.GetMemberCounts()))
+		case c.GetReason() == "TooManyReplicas" && len(out) == 0: // else it is of an earlier decision
+			out = append(out, "at its maximum")
 		}
 	}
 	blind, differs := int32(0), int32(0)

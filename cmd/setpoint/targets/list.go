@@ -226,7 +226,7 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 			}
 			return some, next, err
 		})
-		if err == nil && len(all.Items) == 0 && len(c.states) == 0 {
+		if err == nil && (len(all.Items) == 0 || len(c.states) > 0) {
 			hintFleets(cmd, client, req.GetParent())
 		}
 		return err
@@ -238,14 +238,14 @@ func (c *targetList) run(cmd *cobra.Command, args []string) error {
 	return c.show(cmd.OutOrStdout(), all.Items, now)
 }
 
-// hintFleets says where fleets are, if there are any where there are no targets. A fleet and its members are no targets of
+// hintFleets says where fleets are, if there are any where there are no targets, or only those in some states are listed. A fleet and its members are no targets of
 // their own, and among many other specs the first fleet may be on a late page.
 func hintFleets(cmd *cobra.Command, client setpointv1.TargetServiceClient, parent string) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), listing.Patience)
 	defer cancel()
 	for _, err := range listing.Each(listing.Specs(ctx, client, &setpointv1.ListTargetSpecsRequest{Parent: parent, FleetsOnly: true})) {
 		if err == nil {
-			fmt.Fprintln(cmd.ErrOrStderr(), "there are fleets: setpoint fleet list has them")
+			fmt.Fprintln(cmd.ErrOrStderr(), "there are fleets: setpoint fleet list has them, and what is the matter")
 		}
 		return
 	}

@@ -280,6 +280,15 @@ func TestMistakesInListsAreRefused(t *testing.T) {
 			t.Errorf("%s: exit code %d, %q, want %q", arg, got.Code, got.Stdout, want)
 		}
 	}
+	const fleet = "{spec: {maxReplicas: 3}, fleet: {members: [{target: clusters/a/namespaces/b/targets/c}, {target: clusters/b/namespaces/b/targets/c}]}}"
+	if got := run(t, fleet, "specs", "set", "all/b/c", "-f", "-", "--server", address); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	for arg, told := range map[string]bool{"--state=max": true, "--state=steady": true, "clusters/-": false} {
+		if got := run(t, "", "targets", "list", "--server", address, arg); got.Code != 0 || strings.Contains(got.Stderr, "there are fleets") != told {
+			t.Errorf("%s, where a fleet is: exit code %d, %q", arg, got.Code, got.Stderr)
+		}
+	}
 }
 
 // pagedSpecs are the specs of a server whose pages may have no fleets before the last one.
