@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -43,7 +41,9 @@ func Adjustment(a *setpointv1.Adjustment) string {
 
 // byStage reports whether a stage proposed in place of a metric, or beside the metrics: nothing was read.
 func (c *oneCase) byStage(m *metric) bool {
-	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil && proto.Size(m.GetCurrent()) == 0
+	read := m.GetCurrent()
+	return c.resp.PlainDesiredReplicas != nil && m.Proposal != nil &&
+		(read == nil || read.Value == nil && read.AverageValue == nil && read.AverageUtilization == nil)
 }
 
 // stagesOf are the stages of a list that told of a decision, in their order.
