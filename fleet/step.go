@@ -346,7 +346,32 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 			m.Back--
 		}
 	}
+	r.spare(spec, seats)
 	return &decision, nil
+}
+
+// spare gives members back what they would lose to others that must have more, by an override or by their own caller's
+// minimum, and are not ready yet: as many as maxReplicas allows, and for as long as moves wait.
+func (r *Record) spare(spec *Spec, seats []Seat) {
+	starting, lost := int64(0), int64(0)
+	for i := range seats {
+		if s, share := &seats[i], r.Members[i].Share; !s.Frozen {
+			starting += int64(max(0, min(share, s.Keeps)-s.Ready))
+			lost += int64(max(0, s.Last-share))
+		}
+	}
+	spared := min(starting, lost, int64(spec.Engine.MaxReplicas)-int64(r.Total))
+	if spared <= 0 {
+		return
+	}
+	r.Total += int32(spared)
+	for i := range seats {
+		if m := &r.Members[i]; !seats[i].Frozen && seats[i].Last > m.Share {
+			loss := int64(seats[i].Last - m.Share)
+			back := (loss*spared + lost - 1) / lost // so the last one has what remains
+			m.Share, spared, lost = m.Share+int32(back), spared-back, lost-loss
+		}
+	}
 }
 
 // bereft reports whether no replica is left because those that had them are lost: nobody has switched the fleet off, as a
@@ -394,6 +419,9 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	}
 	seat.Waits = m.MissedSince != 0
 	seat.Floor, seat.Keeps, seat.Cap, seat.Ready = member.Min, digest.Min, spec.ceiling(member), sum(digest.Ready, m.Stuck)
+	if digest.Pods == 0 { // who lists none does not tell which are ready
+		seat.Ready = max(seat.Ready, digest.Scale.StatusReplicas)
+	}
 	if !member.Drained() && !m.Off {
 		seat.Weight = member.Weight
 	}

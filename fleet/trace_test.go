@@ -307,6 +307,35 @@ func TestWhoHadEverythingIsLost(t *testing.T) {
 	}
 }
 
+// What an override gives a member the others give as it becomes ready, within the fleet's maximum.
+func TestWhoIsRaisedTakesWhatIsReady(t *testing.T) {
+	for most, want := range map[int32][]int32{100: {8, 4, 4}, 14: {8, 3, 3}, 12: {8, 2, 2}} {
+		w := newWorld(t, utilization(50), 4, 4, 4)
+		w.spec.Engine.MaxReplicas = most
+		check := func(_, _ []int32) {
+			if w.record.Total > most {
+				t.Errorf("%d in all, more than %d", w.record.Total, most)
+			}
+		}
+		w.periods(8, 12, check)
+		w.of("a").floor, w.of("a").ready = 8, 4
+		w.periods(8, 12, check)
+		w.want("none is ready", want...)
+		w.of("a").ready = 6
+		w.periods(8, 12, check)
+		if got := w.replicas(); most == 100 && !slices.Equal(got, []int32{8, 3, 3}) {
+			t.Errorf("two are ready: %v", got)
+		}
+		w.of("a").ready = 0
+		w.periods(8, 12, check)
+		w.want("all are ready", 8, 2, 2)
+	}
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.of("a").floor, w.of("a").ready = 8, 4
+	w.periods(80, 12, noCheck)
+	w.want("they are never ready, and 13 is within the tolerance", 8, 3, 2)
+}
+
 // Headroom that the return of a member makes needless goes as other replicas do.
 func TestHeadroomFallsByPolicies(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
