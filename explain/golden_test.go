@@ -57,7 +57,6 @@ var recorded = []struct {
 	{"policy-too-large", "behavior/huge-policy-values", 1},
 	{"scale-up-disabled", "behavior/both-disabled", 2},
 	{"at-maximum", "bounds/at-max-still-above", 1},
-	{"to-minimum", "bounds/clamp-to-min", 2},
 	{"above-maximum", "bounds/above-max-jumps-past-scale-down-rules", 1},
 	{"below-minimum", "bounds/below-min", 1},
 	{"scaling-disabled", "zero/disabled", 1},
