@@ -96,6 +96,41 @@ func TestWhatWasDecidedWithoutTheStoreIsMergedWithWhatOthersWrote(t *testing.T) 
 	}
 }
 
+// A stop writes them first.
+func TestAStopWritesWhatWasDecidedWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	s, on := away(t, nil)
+	s.Recommend(t, kept(3, 30))
+	on.Store(true)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(3, 50))
+	on.Store(false)
+	s.StopAndWait(t)
+	if got, want := replicas(history(t, s, servertest.Web)), []int32{3, 3, 5}; !slices.Equal(got, want) {
+		t.Errorf("recommended are %v, want %v", got, want)
+	}
+}
+
+// What a newer version wrote meanwhile stays as it is, and what was decided here is dropped.
+func TestWhatWasDecidedWithoutTheStoreReplacesNothingUnreadable(t *testing.T) {
+	t.Parallel()
+	s, on := away(t, nil)
+	s.Recommend(t, kept(3, 30))
+	on.Store(true)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(3, 50))
+	newer := append([]byte{200}, s.Stored(t, servertest.Web)[1:]...)
+	s.Put(t, servertest.Web, newer)
+	on.Store(false)
+	for range 2 {
+		_, err := s.Recommendations.Recommend(t.Context(), kept(3, 70))
+		servertest.WantProblem(t, servertest.RPCProblem(err), codes.Internal, "HISTORY_UNREADABLE")
+	}
+	if string(s.Stored(t, servertest.Web)) != string(newer) {
+		t.Error("the record was changed")
+	}
+}
+
 // lostLog takes nothing while the store is away.
 type lostLog struct {
 	store.Log

@@ -234,10 +234,7 @@ func (r *rounds) decide(ctx context.Context, queues []*queue) {
 		}
 	}
 	r.room = room
-	if len(tidy) > 0 {
-		// Such a swap may fail: the next access of the target repeats it.
-		_, _ = r.perform(ctx, tidy)
-	}
+	_, _ = r.perform(ctx, tidy) // such a swap may fail: the next access of the target repeats it
 }
 
 // roomFor returns memory for the next values of the queues; nil: next allocates it in the right size.
