@@ -131,6 +131,34 @@ func TestWhatWasDecidedWithoutTheStoreReplacesNothingUnreadable(t *testing.T) {
 	}
 }
 
+// Nor does a deletion that fails lose it.
+func TestADeletionThatFailsKeepsWhatWasDecidedWithoutTheStore(t *testing.T) {
+	t.Parallel()
+	var fails atomic.Bool
+	s, on := away(t, func(su *servertest.Setup) {
+		su.Store.OnOther = func() error {
+			if fails.Load() {
+				return store.ErrUnavailable
+			}
+			return nil
+		}
+	})
+	s.Recommend(t, kept(3, 30))
+	on.Store(true)
+	fails.Store(true)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(3, 50))
+	_, err := s.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web})
+	servertest.WantProblem(t, servertest.RPCProblem(err), codes.Unavailable, "STORE_UNAVAILABLE")
+	fails.Store(false)
+	on.Store(false)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(3, 70))
+	if got, want := replicas(history(t, s, servertest.Web)), []int32{3, 3, 5, 7}; !slices.Equal(got, want) {
+		t.Errorf("recommended are %v, want %v", got, want)
+	}
+}
+
 // lostLog takes nothing while the store is away.
 type lostLog struct {
 	store.Log
