@@ -336,6 +336,9 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 		statuses = d.next.Status.CurrentMetrics
 	}
 	d.setStatus(d.previousDesired, statuses)
+	if least, reason := d.raisedFromZero(d.current, ""); d.in.MinRaised && least != d.current {
+		d.rescale(least, reason, statuses)
+	}
 }
 
 // normalize applies stabilization, rate limits and bounds to a proposal, and records it. Upstream:

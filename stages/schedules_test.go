@@ -106,6 +106,15 @@ func always(t testing.TB, name string, least, most int32) stages.Schedule {
 
 func TestSchedules(t *testing.T) {
 	at := noon.AddDate(0, 0, 1)
+	idle := func(g *target) {
+		g.in.Spec.MinReplicas, g.in.Options.ScaleToZero = 0, true
+		schedules := g.around.Plan.Schedules
+		g.around.Plan.Schedules = nil
+		for back := 15; back > 0; back -= 5 {
+			g.ask(at.Add(-time.Duration(back)*time.Minute), 1, 0)
+		}
+		g.around.Plan.Schedules = schedules
+	}
 	for name, c := range map[string]struct {
 		schedules []stages.Schedule
 		edit      func(g *target)
@@ -118,23 +127,29 @@ func TestSchedules(t *testing.T) {
 			`[schedule "night" lowers maxReplicas from 20 to 10]`},
 		"S7 above the maximum": {[]stages.Schedule{always(t, "night", 60, -1)}, nil, 10, 100, 20,
 			`[schedule "night" raises minReplicas from 2 to 20, limited to maxReplicas 20]`},
-		"S9 metrics fail at the minimum":   {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 12, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
-		"S9b metrics fail below it":        {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
-		"the largest minimum":              {[]stages.Schedule{always(t, "a", 6, -1), always(t, "b", 9, -1), always(t, "c", 7, -1)}, nil, 4, 10, 9, `[schedule "b" raises minReplicas from 2 to 9]`},
-		"a minimum more than a maximum":    {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
-		"a minimum below that of the spec": {[]stages.Schedule{always(t, "a", 1, -1)}, nil, 2, 10, 2, "[]"},
-		"suspended":                        {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.Suspended = true; return s }()}, nil, 2, 10, 2, "[]"},
-		"paced, as the policies allow":     {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 4, 10, 8, `[schedule "a" of 9 is above the metrics' 1]`},
-		"paced, and all metrics fail":      {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 8, -1, 9, `[schedule "a" of 9 counts; no metric has a proposal]`},
-		"paced, the metrics propose more":  {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 10, 150, 15, "[]"},
-		"from zero, where the autoscaler is": {[]stages.Schedule{always(t, "a", 3, -1)}, func(g *target) {
-			g.in.Spec.MinReplicas, g.in.Options.ScaleToZero = 0, true
-			g.around.Plan.Schedules = nil
-			for back := 15; back > 0; back -= 5 {
-				g.ask(at.Add(-time.Duration(back)*time.Minute), 1, 0)
-			}
-			g.around.Plan.Schedules = []stages.Schedule{always(t, "a", 3, -1)}
+		"S9 metrics fail at the minimum":     {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 12, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
+		"S9b metrics fail below it":          {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
+		"the largest minimum":                {[]stages.Schedule{always(t, "a", 6, -1), always(t, "b", 9, -1), always(t, "c", 7, -1)}, nil, 4, 10, 9, `[schedule "b" raises minReplicas from 2 to 9]`},
+		"a minimum more than a maximum":      {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
+		"a minimum below that of the spec":   {[]stages.Schedule{always(t, "a", 1, -1)}, nil, 2, 10, 2, "[]"},
+		"suspended":                          {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.Suspended = true; return s }()}, nil, 2, 10, 2, "[]"},
+		"paced, as the policies allow":       {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 4, 10, 8, `[schedule "a" of 9 is above the metrics' 1]`},
+		"paced, and all metrics fail":        {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 8, -1, 9, `[schedule "a" of 9 counts; no metric has a proposal]`},
+		"paced, the metrics propose more":    {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 10, 150, 15, "[]"},
+		"from zero, where the autoscaler is": {[]stages.Schedule{always(t, "a", 3, -1)}, idle, 0, 0, 3, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero, and metrics fail":        {[]stages.Schedule{always(t, "a", 3, -1)}, idle, 0, -1, 3, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero, and pods are unknown": {[]stages.Schedule{always(t, "a", 3, -1)}, func(g *target) {
+			idle(g)
+			g.in.SelectorProblem = &recommender.SelectorProblem{Reason: recommender.InvalidSelector}
 		}, 0, 0, 3, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero by a floor, and metrics fail": {nil, func(g *target) {
+			idle(g)
+			g.around.Proposals = []stages.Proposal{{Name: "f", Replicas: 4, Role: stages.Floor, Expires: at.Add(time.Minute)}}
+		}, 0, -1, 4, `[proposal "f" raises minReplicas from 0 to 4]`},
+		"from zero by the spec's own minimum, and metrics fail, as HPA": {nil, func(g *target) {
+			idle(g)
+			g.in.Spec.MinReplicas = 3
+		}, 0, -1, 0, "[]"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newTarget(t)
