@@ -47,8 +47,11 @@ func (c *oneCase) leastText() string {
 
 // floored reports whether the count was raised when scaling up from zero.
 func (c *oneCase) floored() bool {
-	b := c.trace.GetBounds()
-	return c.trace.GetPath() == pathMetrics && c.current == 0 && c.desired != b.GetBoundedReplicas()
+	switch c.trace.GetPath() {
+	case pathMetrics, pathMetricsFailed, pathSelectorFailed:
+		return c.current == 0 && c.desired != c.trace.GetBounds().GetBoundedReplicas()
+	}
+	return false
 }
 
 // boundText is the verdict's clause on limits and bounds, empty if they had no effect.

@@ -29,6 +29,8 @@ func (c *oneCase) failedVerdict(v *verdict) {
 	c.failures(v, "")
 	largest, any := c.largestProposal()
 	switch {
+	case c.floored():
+		c.flooredVerdict(v)
 	case !any && !c.aborted():
 		v.because(plain, "so the count is held")
 	case c.aborted():

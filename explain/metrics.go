@@ -33,6 +33,8 @@ func (c *oneCase) metricsOutcome() string {
 		return "the first that can't be computed ends the evaluation, so the count is held"
 	case c.trace.GetPath() == pathMetricsFailed && c.successes() > 0:
 		return "not all can be computed, so the count is held"
+	case c.trace.GetPath() == pathMetricsFailed && c.floored():
+		return "none can be computed"
 	case c.trace.GetPath() == pathMetricsFailed:
 		return "none can be computed, so the count is held"
 	case w == nil:

@@ -21,11 +21,20 @@ func (c *oneCase) metricsVerdict(v *verdict) {
 		v.because(yellow, c.youngText())
 	}
 	if c.floored() {
-		v.because(plain, "raised to minReplicas "+number(c.desired)+", the lowest count for a scale-up from zero")
-	} else {
-		v.because(yellow, c.boundText())
+		c.flooredVerdict(v)
+	} else if text := c.boundText(); text != "" {
+		v.because(yellow, text)
+		if reason := c.trace.GetBounds().GetReason(); reason == tooFewReplicas || reason == tooManyReplicas {
+			c.boundsStages(v)
+		}
 	}
 	c.failures(v, c.failureRemark())
+}
+
+// flooredVerdict says what raised the count from zero.
+func (c *oneCase) flooredVerdict(v *verdict) {
+	v.because(plain, "raised to minReplicas "+number(c.desired)+", the lowest count for a scale-up from zero")
+	c.boundsStages(v)
 }
 
 // failureRemark is the effect of a failing metric if the others decide.

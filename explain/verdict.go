@@ -88,6 +88,10 @@ func (c *oneCase) verdict() *verdict {
 	case pathSelectorFailed:
 		v.style = loud
 		v.because(red, "the pods can't be selected: "+clean(c.condition("ScalingActive").GetMessage()))
+		if c.floored() {
+			c.flooredVerdict(v)
+			break
+		}
 		v.because(plain, "so no metric is computed, and the count is held")
 	case pathScaleUnavailable:
 		v.style = loud

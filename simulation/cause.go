@@ -93,6 +93,10 @@ func causeOf(d *recommender.Decision) Cause {
 	}); last != "" {
 		return last
 	}
+	e := d.Explanation
+	if e != nil && d.Current == 0 && d.Desired > e.Bounds.Bounded && d.Path != recommender.PathScaleUnavailable {
+		return bound(d, CauseMinimum) // what was scaled to zero returned to a minimum
+	}
 	switch d.Path {
 	case recommender.PathMetricsFailed:
 		return cmp.Or(stage(d, func(a *recommender.Adjustment) bool {
@@ -108,7 +112,6 @@ func causeOf(d *recommender.Decision) Cause {
 	default:
 		return CauseOther
 	}
-	e := d.Explanation
 	if e == nil {
 		return CauseMetrics
 	}

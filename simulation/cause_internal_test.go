@@ -1,6 +1,7 @@
 package simulation
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -32,6 +33,8 @@ func TestCausesOfStages(t *testing.T) {
 		{"a voter", recommender.PathMetrics, "", 9, 9, 4, []recommender.Adjustment{adjustment(recommender.StageProposal, "proposal/forecast", 4, 9)}, `proposal "forecast"`},
 		{"a paced maximum", recommender.PathMetrics, "", 5, 5, 12, []recommender.Adjustment{adjustment(recommender.StageSchedule, "schedule/night", 12, 5)}, `schedule "night"`},
 		{"a minimum at once", recommender.PathBelowMin, "", 0, 8, 2, []recommender.Adjustment{adjustment(recommender.StageBounds, "schedule/office", 2, 8)}, `schedule "office"`},
+		{"a minimum at once, from zero", recommender.PathMetrics, "", 0, 8, 0, []recommender.Adjustment{adjustment(recommender.StageBounds, "schedule/office", 0, 8)}, `schedule "office"`},
+		{"a minimum at once, from zero, and metrics fail", recommender.PathMetricsFailed, "", 0, 8, 0, []recommender.Adjustment{adjustment(recommender.StageBounds, "schedule/office", 0, 8)}, `schedule "office"`},
 		{"the spec's minimum beside it", recommender.PathMetrics, recommender.TooFewReplicas, 1, 2, 2, []recommender.Adjustment{adjustment(recommender.StageBounds, "schedule/night", 20, 8)}, "minReplicas"},
 		{"a replica that waits", recommender.PathMetrics, recommender.TooFewReplicas, 0, 1, 0, []recommender.Adjustment{adjustment(recommender.StageIdle, "cooldown", 0, 1)}, "idle cooldown"},
 		{"values that count as none", recommender.PathMetrics, "", 0, 0, 1, []recommender.Adjustment{adjustment(recommender.StageIdle, "activation", -1, -1)}, "idle activation"},
@@ -43,7 +46,10 @@ func TestCausesOfStages(t *testing.T) {
 		{"an override is last", recommender.PathAboveMax, "", 0, 12, 8,
 			[]recommender.Adjustment{adjustment(recommender.StageReversals, "budget", 4, 8), adjustment(recommender.StageOverride, "hold", 8, 12)}, "override hold"},
 	} {
-		d := &recommender.Decision{Path: c.path, Desired: c.desired, Explanation: &recommender.Explanation{}}
+		d := &recommender.Decision{Path: c.path, Current: 1, Desired: c.desired, Explanation: &recommender.Explanation{}}
+		if strings.Contains(c.name, "from zero") {
+			d.Current = 0
+		}
 		d.Explanation.Stabilization.Proposed, d.Explanation.Stabilization.Stabilized = c.proposed, c.proposed
 		d.Explanation.Bounds.Reason = c.bounds
 		if c.adjustments != nil {
