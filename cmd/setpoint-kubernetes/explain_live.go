@@ -86,10 +86,11 @@ func readLive(cmd *cobra.Command, l *explaincmd.Live) (*setpointv1.RecommendRequ
 	if err != nil {
 		return nil, err
 	}
-	if fleet, err := agent.FleetOf(stored); err != nil {
+	req.Target = agent.TargetOf(req.GetTarget(), stored)
+	if l.Fleet, err = agent.FleetOf(stored); err != nil {
 		return nil, cli.BadInput(err)
-	} else if fleet != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "it is a member of the fleet %s, which decides for it; this is what would be decided for it alone\n", fleet)
+	} else if l.Fleet != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "it is a member of the fleet %s, which decides for it; this is what would be decided for it alone\n", l.Fleet)
 	}
 	req.Explain, req.EvaluationTime, req.Options = true, timestamppb.New(l.At), l.Options.Over(options)
 	req.Stages = stages

@@ -13,6 +13,10 @@ import (
 	"sync"
 	"testing"
 
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 )
@@ -223,6 +227,51 @@ func TestExplainOfAWorkloadThatMoves(t *testing.T) {
 				t.Errorf("%s: %s: %s", tt.object, c.Reason, c.Message)
 			}
 		}
+	}
+}
+
+// A server is asked by the names that an agent calls by: of an Autoscaler that is a shadow, and of a member of a fleet, for
+// which it has only what that was told.
+func TestExplainAsksAServerAboutShadowsAndMembers(t *testing.T) {
+	t.Parallel()
+	answers := liveShop()
+	web := answers["/apis/autoscaling.setpoint.dev/v1/namespaces/shop/autoscalers/web"]
+	const list = "/apis/autoscaling.setpoint.dev/v1/namespaces/shop/autoscalers/"
+	answers[list+"watching"] = strings.NewReplacer(`"name": "web", "namespace"`, `"name": "watching", "namespace"`, `"options"`, `"shadow": true, "options"`).Replace(web)
+	answers[list+"web"] = strings.Replace(web, `"options"`, `"fleet": "clusters/all/namespaces/shop/targets/web", "options"`, 1)
+	kubeconfig, _ := serveLive(t, answers)
+	address := clitest.StartServer(t)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	spec := &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 9}
+	member := "clusters/east/namespaces/shop/targets/web"
+	if _, err := setpointv1.NewTargetServiceClient(conn).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: "clusters/all/namespaces/shop/targets/web", TargetSpec: &setpointv1.TargetSpec{
+		Spec: spec, Fleet: &setpointv1.FleetSpec{Members: []*setpointv1.FleetMember{{Target: member}, {Target: "clusters/west/namespaces/shop/targets/web"}}},
+	}}); err != nil {
+		t.Fatal(err)
+	}
+	explainAt := func(reference string) clitest.Result {
+		return run(t, "", "explain", "--kubeconfig", kubeconfig, "--live", reference, "--cluster=east", "--server", address)
+	}
+	for step, want := range []string{"its fleet told it nothing so far\n", "its fleet told it 2 replicas: the fleet has not decided yet"} {
+		got := explainAt("asr/web")
+		if got.Code != 0 || !strings.Contains(got.Stdout, "\nWhat decides\n  "+want) || !strings.Contains(got.Stdout, "in cluster east") {
+			t.Errorf("a member, after %d calls: exit code %d, %s\n%s", step, got.Code, got.Stderr, got.Stdout)
+		}
+		for _, req := range []*setpointv1.RecommendRequest{
+			{Target: member, Fleet: "clusters/all/namespaces/shop/targets/web"}, {Target: "clusters/east/namespaces/shop/targets/watching.-autoscaler.-shadow"},
+		} {
+			req.Spec, req.Scale = spec, &setpointv1.Scale{SpecReplicas: 2}
+			if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), req); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := explainAt("asr/watching"); got.Code != 0 || !strings.Contains(got.Stdout, "What comes next") {
+		t.Errorf("a shadow: exit code %d, %s\n%s", got.Code, got.Stderr, got.Stdout)
 	}
 }
 

@@ -238,7 +238,7 @@ func (b *Book) note(t *agent.Telling) {
 const usageAfter = time.Minute
 
 // usageFails matches errors of usage, but not those that only another spec of the task mends.
-var usageFails = regexp.MustCompile(`failed to get \S+ (container )?resource metric value: .*(API|pods|yet|reports?)\b`)
+var usageFails = regexp.MustCompile(`failed to get \S+ (container )?resource metric value: .*(API|pods|yet|reports?)\b|the fleet could not compute its count: FailedGet(Container)?ResourceMetric\b`)
 
 // young reports whether a pod of the request started not long ago.
 func young(r *setpointv1.RecommendRequest, now time.Time) bool {
@@ -258,7 +258,8 @@ func (o *Object) decided(d *agent.Decision) {
 	case d.ApplyError != nil:
 		o.Error = typed.Shorten(d.ApplyError.Error(), maxText)
 	case o.Error == "":
-		o.Error, o.Cause = typed.Shorten(d.Answer.GetError(), maxText), typed.Shorten(causeOf(d), maxText)
+		problem := problemOf(d)
+		o.Error, o.Cause = typed.Shorten(problem, maxText), typed.Shorten(causeOf(d, problem), maxText)
 	}
 	for _, c := range d.Answer.GetStatus().GetConditions() {
 		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" {

@@ -54,6 +54,14 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 	failed := func(metric, message string) []*setpointv1.MetricError {
 		return []*setpointv1.MetricError{{Metric: metric, Message: message}}
 	}
+	inFleet := func(status, reason, message string) *setpointv1.RecommendResponse {
+		active := condition("ScalingActive", status, reason)
+		active.Message = message
+		return &setpointv1.RecommendResponse{
+			CurrentReplicas: 3, DesiredReplicas: 3, Fleet: &setpointv1.FleetShare{ShareTotal: 9, DecisionTime: timestamppb.New(now)},
+			Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{active}},
+		}
+	}
 	for _, tt := range []struct {
 		name       string
 		request    *setpointv1.RecommendRequest
@@ -138,6 +146,22 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 			&setpointv1.RecommendResponse{Error: external + "it is 0", PlainDesiredReplicas: new(int32(0)), Adjustments: []*setpointv1.Adjustment{
 				{Stage: "ZERO_GUARD", Message: "External:q fell from 120 to 0"},
 			}}, "", "error", "metric q: it is 0; External:q fell from 120 to 0",
+		},
+		{
+			"a fleet without a count", &setpointv1.RecommendRequest{Fleet: "all/n/t", MetricErrors: failed("External:q", "the provider is away")}, inFleet("False", "FailedGetExternalMetric", "the fleet could not compute its count: FailedGetExternalMetric"),
+			"", "error", "metric q: the provider is away; share 3 of 9 of fleet all/n/t",
+		},
+		{
+			"of new tasks", &setpointv1.RecommendRequest{Fleet: "all/n/t", Pods: pod(time.Second)}, inFleet("False", "FailedGetResourceMetric", "the fleet could not compute its count: FailedGetResourceMetric"),
+			"", "waiting", "the fleet could not compute its count: FailedGetResourceMetric; share 3 of 9 of fleet all/n/t",
+		},
+		{
+			"a member without a metric", &setpointv1.RecommendRequest{Fleet: "all/n/t", MetricErrors: failed("External:q", "the provider is away")}, inFleet("True", "ValidMetricFound", ""),
+			"", "error", "metric q: the provider is away; share 3 of 9 of fleet all/n/t",
+		},
+		{
+			"a member that is off", &setpointv1.RecommendRequest{Fleet: "all/n/t"}, inFleet("False", "ScalingDisabled", "at 0"),
+			"", "ok", "ScalingDisabled: at 0; share 3 of 9 of fleet all/n/t",
 		},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -144,6 +145,14 @@ func FleetOf(stored client.Object) (string, error) {
 		return own.Spec.FleetName()
 	}
 	return v1.AnnotatedFleet(stored.GetAnnotations())
+}
+
+// TargetOf is the name at the service of an autoscaler that has that one if it is no shadow.
+func TargetOf(name string, stored client.Object) string {
+	if o := objectOf(stored); o != nil && o.shadow {
+		return strings.TrimSuffix(name, o.key.Name) + o.target() + agent.ShadowSuffix
+	}
+	return name
 }
 
 func readPeriod(text string) (time.Duration, error) {

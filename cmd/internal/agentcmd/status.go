@@ -103,6 +103,9 @@ func (a *ahead) ask(ctx context.Context, o *status.Object) []string {
 	if o.Target == "" {
 		return []string{"unknown: it was not reconciled yet"}
 	}
+	if o.Decision != nil && o.Decision.Fleet != "" {
+		return []string{"what its fleet decides: setpoint fleet show has that"}
+	}
 	resp, err := a.targets.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: "clusters/" + a.cluster + "/namespaces/" + o.Namespace + "/targets/" + o.Target})
 	switch grpcstatus.Code(err) {
 	case codes.OK:

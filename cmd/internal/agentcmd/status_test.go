@@ -55,18 +55,23 @@ func TestWhatComesNextIsAskedOfTheNamedOnly(t *testing.T) {
 		{"by namespace and name", nil, []string{"shop/web1"}, "no change can come: ScalingDisabled", 1},
 		{"a token without the right", grpcstatus.Error(codes.PermissionDenied, "no"), []string{"web1"}, "unknown: the agent's token has no verb read", 1},
 		{"no decision yet", grpcstatus.Error(codes.NotFound, "no"), []string{"web1"}, "unknown: the service has no decision yet", 1},
+		{"a member of a fleet", nil, []string{"web1", "web2"}, "no change can come: ScalingDisabled", 1},
 		{"a service that is away", grpcstatus.Error(codes.Unavailable, "connection refused"), []string{"web1"}, "unknown: connection refused", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			service, s := &askedService{err: tt.err}, statusOf(3)
 			kept := s.Objects[1]
+			s.Objects[2].Decision = &status.Decided{Fleet: "share 1 of 2 of fleet all/n/t"}
 			(&ahead{targets: service, cluster: "demo"}).fill(t.Context(), s, tt.names)
 			if got := strings.Join(s.Objects[1].Next, "\n"); got != tt.want || len(service.names) != tt.calls || len(s.Objects[0].Next) > 0 {
 				t.Errorf("got %q after %q", got, service.names)
 			}
 			if tt.calls > 0 && service.names[0] != "clusters/demo/namespaces/shop/targets/service-web1" {
 				t.Errorf("asked for %q", service.names)
+			}
+			if next := strings.Join(s.Objects[2].Next, "\n"); slices.Contains(tt.names, "web2") && !strings.HasPrefix(next, "what its fleet decides") {
+				t.Errorf("of a member: %q", next)
 			}
 			if len(kept.Next) > 0 {
 				t.Error("the agent's own status was changed, which others read")

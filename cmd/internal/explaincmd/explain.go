@@ -3,6 +3,7 @@
 package explaincmd
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,8 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // explainCommand holds the flags of setpoint explain.
@@ -54,6 +57,8 @@ type Live struct {
 	At time.Time
 	// Options are the command line's.
 	Options *Options
+	// Fleet is found: the fleet of the autoscaler; empty: it is in none.
+	Fleet string
 }
 
 func (l *Live) bind(flags *pflag.FlagSet) {
@@ -147,6 +152,10 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	if err != nil {
 		return err
 	}
+	if c.cluster != "" {
+		_, rest, _ := strings.Cut(req.GetTarget(), "/namespaces/")
+		req.Target = "clusters/" + c.cluster + "/namespaces/" + rest
+	}
 	resp, err := Decide(cmd.Context(), req)
 	if err != nil {
 		return err
@@ -168,17 +177,19 @@ func (c *explainCommand) run(cmd *cobra.Command, _ []string) error {
 	return c.writeTarget(cmd, req.GetTarget())
 }
 
-// writeTarget writes what the server knows of the target: its forecast, its shadows, and what comes next. The target's name has another cluster.
+// writeTarget writes what the server knows of the target: its forecast, its shadows, and what comes next; of a member of
+// a fleet, which has none of these, what it was told.
 func (c *explainCommand) writeTarget(cmd *cobra.Command, name string) error {
-	_, rest, _ := strings.Cut(name, "/namespaces/")
 	return c.server.Call(func(conn grpc.ClientConnInterface) error {
-		resp, err := setpointv1.NewTargetServiceClient(conn).GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{
-			Name: "clusters/" + c.cluster + "/namespaces/" + rest,
-		})
+		client, w := setpointv1.NewTargetServiceClient(conn), cmd.OutOrStdout()
+		if c.live.Fleet != "" {
+			return writeShare(cmd.Context(), w, client, name, c.live.Fleet)
+		}
+		resp, err := client.GetTarget(cmd.Context(), &setpointv1.GetTargetRequest{Name: name})
 		if err != nil {
 			return err
 		}
-		w, t := cmd.OutOrStdout(), resp.GetTarget()
+		t := resp.GetTarget()
 		if err := explain.WriteForecast(w, t.GetLastDecision().GetAdjustments()); err != nil {
 			return err
 		}
@@ -187,6 +198,25 @@ func (c *explainCommand) writeTarget(cmd *cobra.Command, name string) error {
 		}
 		return explain.WriteOutlook(w, t.GetOutlook(), time.Now())
 	})
+}
+
+// writeShare writes what the server last told a member of a fleet.
+func writeShare(ctx context.Context, w io.Writer, client setpointv1.TargetServiceClient, name, fleet string) error {
+	resp, err := client.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1})
+	if err != nil {
+		return err
+	}
+	told := "its fleet told it nothing so far"
+	for _, d := range resp.GetDecisions() { // whenever its share changes there is one
+		told = fmt.Sprintf("its fleet told it %d replicas", d.GetDesiredReplicas())
+		for _, of := range d.GetConditions() {
+			if of.GetType() == recommender.ScalingLimited {
+				told += ": " + printable.Text(of.GetMessage())
+			}
+		}
+	}
+	_, err = fmt.Fprintf(w, "\nWhat decides\n  %s\n  setpoint fleet show %s has how it decides\n", told, fleet)
+	return err
 }
 
 // gather makes the request from the cluster or from files, and names the unused objects of the
