@@ -4,9 +4,7 @@
 // It is a pure function: the same input, history and instant give the same decision and the same
 // next history. It reads no clock, does no I/O, keeps no state and does not change its arguments.
 //
-//	decision, next := recommender.Recommend(now, &input, history)
-//	// store next; apply decision.DesiredReplicas; then:
-//	settlement, next, err := recommender.Settle(next, namespace, decision.ID, recommender.Applied, "")
+// The example of [Recommend] decides, reports with [Settle] that the decision was applied, and decides again.
 //
 // A History belongs to one target. It contains what later decisions depend on: recommendations (for
 // stabilization windows), scale events (for the periods of scaling policies), the status, and a
