@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import ssl
 import threading
 import time
 import weakref
@@ -228,11 +229,16 @@ class Transport:
                 version = self._files_version()
                 if not first and version == self._version:
                     return
-                self._trusted = self._credentials()
-            except OSError as error:
-                if first:
+                trusted = self._credentials()
+                if not first and version != self._files_version():
+                    return
+            except (OSError, ValueError) as error:
+                if not first:
+                    return  # files are being replaced
+                if isinstance(error, OSError):
                     raise type(error)(error.errno, f"setpoint: a file of tls: {error.strerror}", error.filename) from None
-                return  # files are being replaced
+                raise
+            self._trusted = trusted
             # Calls on the channels of before end by themselves; these close when nobody has them.
             self._channels = [self._opened(i) for i in range(len(self.addresses))]
             self._version = version
@@ -247,6 +253,18 @@ class Transport:
         if not self._tls:
             return None
         tls = self._tls
+        # gRPC takes whatever they hold, and then fails each call without a word about it.
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        try:
+            if tls.ca_file:
+                context.load_verify_locations(tls.ca_file)
+        except ssl.SSLError as error:
+            raise ValueError(f"setpoint: ca_file: {tls.ca_file} must be certificates in PEM: {error}") from None
+        try:
+            if tls.cert_file:
+                context.load_cert_chain(tls.cert_file, tls.key_file, password="")  # gRPC asks for none, either
+        except ssl.SSLError as error:
+            raise ValueError(f"setpoint: cert_file and key_file: {tls.cert_file} and {tls.key_file} must be a certificate and its key in PEM: {error}") from None
         return grpc.ssl_channel_credentials(_read(tls.ca_file), _read(tls.key_file), _read(tls.cert_file))
 
 

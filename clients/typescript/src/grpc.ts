@@ -1,10 +1,11 @@
+import { X509Certificate } from "node:crypto";
 import { readFileSync, statSync } from "node:fs";
 import { fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { DescMessage, DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
 import * as grpc from "@grpc/grpc-js";
 import { onLoopback, readAddresses } from "./addresses.js";
 import { unpacked } from "./details.js";
-import { bearer, closedError, failure, fromStatus, SetpointError } from "./errors.js";
+import { bearer, closedError, failure, fromStatus, SetpointError, text } from "./errors.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import { after, ending } from "./retry.js";
@@ -156,12 +157,12 @@ export class GrpcTransport implements Transport {
     if (error.code !== "UNAVAILABLE" || error.reason !== undefined || this.answered) {
       return error;
     }
-    const text = error.problem;
-    if (!this.plain && /wrong version number/i.test(text)) {
-      return new SetpointError(error.code, `${text}: the server speaks no TLS: on a trusted network pass insecure: true`);
+    const problem = error.problem;
+    if (!this.plain && /wrong version number/i.test(problem)) {
+      return new SetpointError(error.code, `${problem}: the server speaks no TLS: on a trusted network pass insecure: true`);
     }
-    if (this.plain && /ECONNRESET|EPIPE|connection dropped|failed to connect|goaway|socket hang up|protocol error/i.test(text)) {
-      return new SetpointError(error.code, `${text}: the server ended the connection without a word: if it speaks TLS, pass tls: {}`);
+    if (this.plain && /ECONNRESET|EPIPE|connection dropped|failed to connect|goaway|socket hang up|protocol error/i.test(problem)) {
+      return new SetpointError(error.code, `${problem}: the server ended the connection without a word: if it speaks TLS, pass tls: {}`);
     }
     return error;
   }
@@ -209,6 +210,9 @@ export class GrpcTransport implements Transport {
         return;
       }
       const credentials = this.credentials();
+      if (!first && version !== this.filesVersion()) {
+        return;
+      }
       const before = this.clients;
       this.clients = this.list.map((address) => new grpc.Client(address, credentials, this.channelOptions(address)));
       this.version = version;
@@ -237,7 +241,15 @@ export class GrpcTransport implements Transport {
       return grpc.credentials.createInsecure();
     }
     const read = (name: string | undefined) => (name === undefined ? null : readFileSync(name));
-    return grpc.credentials.createSsl(read(tls?.caFile), read(tls?.keyFile), read(tls?.certFile));
+    const authorities = read(tls?.caFile);
+    if (authorities) {
+      readable(authorities, tls?.caFile);
+    }
+    try {
+      return grpc.credentials.createSsl(authorities, read(tls?.keyFile), read(tls?.certFile));
+    } catch (error) {
+      throw new Error(`${[tls?.certFile, tls?.keyFile].filter(Boolean).join(" and ")}: ${text(error)}`);
+    }
   }
 
   private channelOptions(address: string): grpc.ChannelOptions {
@@ -258,6 +270,19 @@ export class GrpcTransport implements Transport {
       ...(onLoopback(address) && { "grpc.enable_http_proxy": 0 }), // a proxy of the environment is on another machine
       ...(tls?.serverName !== undefined && { "grpc.ssl_target_name_override": tls.serverName, "grpc.default_authority": tls.serverName }),
     };
+  }
+}
+
+/** readable throws unless a file is certificates: Node.js leaves out in silence what it can't read. */
+function readable(pem: Buffer, name = ""): void {
+  const [, ...blocks] = pem.toString("latin1").split(/^-----BEGIN (?=(?:X509 |TRUSTED )?CERTIFICATE-----)/m);
+  try {
+    blocks.forEach((block) => new X509Certificate(`-----BEGIN ${block}`));
+  } catch (error) {
+    throw new Error(`${name} must be certificates in PEM: ${text(error)}`);
+  }
+  if (blocks.length === 0) {
+    throw new Error(`${name} must be certificates in PEM`);
   }
 }
 

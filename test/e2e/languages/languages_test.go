@@ -770,6 +770,7 @@ func TestTokensAndTLS(t *testing.T) {
 			wantCode(t, ask(t, c), "OK")
 			reopen(t, with(func(c *config) { c.CAFile, c.Token, c.Retry.MaxAttempts = "", first, 1 }))
 			wantCode(t, ask(t, c), "UNAVAILABLE") // no trusted authority
+			filesOfTLS(t, c, secured.Target, files, func() *failure { return ask(t, c) })
 		}
 
 		// A token in a file is renewed; while the file is empty the last one stands.
@@ -792,6 +793,47 @@ func TestTokensAndTLS(t *testing.T) {
 		}
 		wantCode(t, c.do(t, map[string]any{"op": "open", "config": clear}).Error, "CONFIG")
 	})
+}
+
+// filesOfTLS has files broken: at the start that is told, by name; later calls go on with what was read last.
+func filesOfTLS(t *testing.T, c client, at string, files *redistest.TLS, ask func() *failure) {
+	t.Helper()
+	dir := t.TempDir()
+	read := func(name string) string {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	ca := read(files.CAFile)
+	to := config{Target: at, CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "own.crt"), KeyFile: filepath.Join(dir, "own.key"), Retry: retry{MaxAttempts: 1}}
+	whole := func() {
+		write(t, to.CAFile, ca)
+		write(t, to.CertFile, read(files.ClientCertFile))
+		write(t, to.KeyFile, read(files.ClientKeyFile))
+	}
+	for _, broken := range []struct{ file, text string }{
+		{to.CAFile, ""}, {to.CAFile, "tokens: []\n"}, {to.CAFile, ca[:len(ca)/2]}, {to.CAFile, ca + ca[:len(ca)/2]}, {to.CertFile, read(files.ServerCertFile)}, {to.KeyFile, ""},
+	} {
+		whole()
+		write(t, broken.file, broken.text)
+		err := c.do(t, map[string]any{"op": "open", "config": to}).Error
+		wantCode(t, err, "CONFIG")
+		if !strings.Contains(err.Message, broken.file) {
+			t.Errorf("%q in it: %s", broken.text, err.Message)
+		}
+		whole()
+		if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
+			t.Fatal(err)
+		}
+		wantCode(t, ask(), "OK")
+		write(t, broken.file, broken.text)
+		time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
+		if err := ask(); err != nil {
+			t.Errorf("%q in %s: %v", broken.text, filepath.Base(broken.file), err)
+		}
+	}
 }
 
 // What a newcomer types first: no word about TLS, against a service without it and one with it.
