@@ -148,7 +148,13 @@ func (d *decider) followMetrics() {
 	d.setCondition(ScalingActive, ConditionTrue, ValidMetricFound, d.validMetricMessage(name))
 	proposal := d.decideFor(&s)
 	reason := rescaleReason(name, proposal, d.current)
-	if s.winner >= 0 && metrics[s.winner].Instead != "" && proposal > d.current {
+	switch {
+	case proposal == d.current:
+	case s.limited:
+		reason = name + " limits the proposal"
+	case s.name != "" && proposal < d.current: // not all metrics need be
+		reason = name + " below target"
+	case s.winner >= 0 && metrics[s.winner].Instead != "" && proposal > d.current:
 		reason = name + " proposes more"
 	}
 	desired, reason := d.raisedFromZero(d.normalize(proposal), reason)

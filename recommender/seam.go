@@ -62,11 +62,12 @@ type Combining struct {
 	// Edited reports whether the decision may differ from the one without the seam.
 	Edited bool
 	// Combined reports whether Replicas is the proposal in place of the largest; Name is where it
-	// comes from, as a metric's name is. Held reports whether the count is held because of the metrics
-	// that failed, if any did.
+	// comes from, as a metric's name is, and Limited whether that is a limit. Held reports whether the count is
+	// held because of the metrics that failed, if any did.
 	Combined bool
 	Replicas int32
 	Name     string
+	Limited  bool
 	Held     bool
 	// RecordsFailed makes an evaluation that is held because of failed metrics record the current count
 	// as its recommendation.
@@ -86,7 +87,7 @@ func (d *decider) combine(metrics []MetricEvaluation) (counted []MetricEvaluatio
 	d.recordsFailed = c.RecordsFailed
 	s = selectProposal(c.Metrics, d.current, d.profile)
 	if c.Combined {
-		s.replicas, s.winner, s.name = c.Replicas, -1, c.Name
+		s.replicas, s.winner, s.name, s.limited = c.Replicas, -1, c.Name, c.Limited
 		if !c.Held {
 			s.failed = nil
 		} else if s.failed == nil {

@@ -8,8 +8,9 @@ type selection struct {
 	// for none.
 	replicas int32
 	winner   int
-	// name is where the proposal comes from, if that is no single metric.
-	name string
+	// name is where the proposal comes from, if that is no single metric; limited reports whether that is a limit.
+	name    string
+	limited bool
 	// problem is set when a metric failed, even if the others decide.
 	problem string
 	// failed is the first failed metric if it keeps the others from deciding; else nil.

@@ -72,17 +72,21 @@ func (r *run) combine(c *recommender.Combining) {
 		a := recommender.Adjustment{Stage: l.stage, Rule: l.rule, Before: o.of(value), After: o.of(l.replicas), Until: l.until}
 		if a.Before != a.After {
 			if l.message != nil {
-				a.Message = l.message(a.Before)
+				if a.Message = l.message(a.Before); o.holds(l.replicas) {
+					a.Message += "; held at " + itoa(a.After) + becauseFailed
+				}
 			}
 			r.tell(a)
 		}
 		value = l.replicas
-		c.Combined, c.Name = true, l.rule
+		c.Combined, c.Name, c.Limited = true, l.rule, true
 	}
 	if c.Combined {
 		c.Replicas, c.Held = value, o.holds(value)
 	}
 }
+
+const becauseFailed = " because a metric failed"
 
 // outcome is what becomes of a combined value before windows.
 type outcome struct {
@@ -224,7 +228,7 @@ func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combin
 		b = append(b, ": "...)
 		if o.holds(combined) {
 			b = append(appendInt(append(b, "at least "...), combined), ", held at "...)
-			b = append(appendInt(b, after), " because a metric failed"...)
+			b = append(appendInt(b, after), becauseFailed...)
 		} else {
 			b = appendInt(b, after)
 		}

@@ -40,6 +40,8 @@ func TestProposals(t *testing.T) {
 			s.MinPaced = true
 			g.around.Plan.Schedules = []stages.Schedule{s}
 		}, 9, 150, 12, `proposal "forecast" limits the proposal of 15 to 12, not to 6: schedule "day" has more`},
+		"a cap below the count while a metric fails": {[]stages.Proposal{proposal(stages.Voter, 10), proposal(stages.Cap, 6)}, nil, 8, -1, 8,
+			`proposal "forecast" limits the proposal of 10 to 6; held at 8 because a metric failed`},
 		"it never goes down alone": {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -53,13 +55,38 @@ func TestProposals(t *testing.T) {
 				t.Errorf("desired %d, want %d", d.Desired, c.want)
 			}
 			got := ""
-			if len(d.Adjusted.Adjustments) > 0 {
-				got = d.Adjusted.Adjustments[0].Message
+			if all := messages(&d); len(all) > 0 {
+				got = all[len(all)-1]
 			}
 			if got != c.message {
 				t.Errorf("told %q, want %q", got, c.message)
 			}
 		})
+	}
+}
+
+// The reason of a change names the stage that made the proposal, in either direction.
+func TestReasons(t *testing.T) {
+	limited, combined := []stages.Proposal{proposal(stages.Cap, 7)}, &stages.Combine{Method: stages.Min}
+	for _, c := range []struct {
+		current, queue int32
+		proposals      []stages.Proposal
+		combine        *stages.Combine
+		want           string
+	}{
+		{9, 100, limited, nil, "proposal/forecast limits the proposal"},
+		{5, 100, limited, nil, "proposal/forecast limits the proposal"},
+		{9, 60, limited, nil, "All metrics below target"},
+		{7, 100, limited, nil, ""},
+		{9, 60, []stages.Proposal{proposal(stages.Voter, 12)}, combined, "MIN of 2 proposals below target"},
+		{5, 60, []stages.Proposal{proposal(stages.Voter, 12)}, combined, "MIN of 2 proposals above target"},
+	} {
+		g := newTarget(t)
+		g.in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32)
+		g.around.Proposals, g.around.Plan.Combine = c.proposals, c.combine
+		if d := g.ask(noon, c.current, int64(c.queue)); d.Reason != c.want {
+			t.Errorf("%d → %d: reason %q, want %q", c.current, d.Desired, d.Reason, c.want)
+		}
 	}
 }
 

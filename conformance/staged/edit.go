@@ -54,6 +54,8 @@ type step struct {
 	replaced bool
 	// remembers reports that failing metrics hold the count, which is to be recorded.
 	remembers bool
+	// reason is that of a combined proposal of fewer replicas; empty: the controller's.
+	reason string
 	// partial reports that the edited controller told of failing metrics.
 	partial bool
 	// retained is how many of the failing metrics the spec still has.

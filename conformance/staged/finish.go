@@ -173,7 +173,7 @@ func (e *editor) expected(expects []recording.Expect, count func(difference stri
 			return event.Type == "Warning" && event.Reason != "FailedRescale"
 		})
 		expect.Conditions, expect.Events = slices.Clone(expect.Conditions), slices.Clone(expect.Events)
-		e.renamed(&expect, count)
+		e.renamed(s, &expect, count)
 		s.reread(&expect, v, count)
 		isChanged := s.finished(&expect, v, count)
 		s.part(&expect, v, isChanged)
@@ -182,13 +182,16 @@ func (e *editor) expected(expects []recording.Expect, count func(difference stri
 	return out
 }
 
-func (e *editor) renamed(expect *recording.Expect, count func(string)) {
+func (e *editor) renamed(s *step, expect *recording.Expect, count func(string)) {
 	is := e.named(&expect.Error)
 	for i := range expect.Conditions {
 		is = e.named(&expect.Conditions[i].Message) || is
 	}
 	for i := range expect.Events {
-		is = e.named(&expect.Events[i].Message) || is
+		text := &expect.Events[i].Message
+		if is = e.named(text) || is; s.reason != "" {
+			text.Value = strings.ReplaceAll(text.Value, "All metrics below target", s.reason)
+		}
 	}
 	if is {
 		count(Renamed)

@@ -176,8 +176,14 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		external = append(external, series)
 		its := "external metric " + m.External.Metric.Name + "(nil)"
 		names[its] = name
-		if !isCombined { // it has no target
+		switch {
+		case !isCombined: // it has no target
 			names[its+" above target"] = name + " proposes more"
+		case strings.Contains(name, "/"): // a cap
+			s.reason = name + " limits the proposal"
+			names[its+" above target"] = s.reason
+		default:
+			s.reason = name + " below target"
 		}
 		return m
 	}
