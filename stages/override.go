@@ -177,6 +177,9 @@ func (a *Around) Override(now time.Time, in *recommender.Input, current, decided
 	return replicas, reason, c.List(), adjusted
 }
 
+// Agrees ends what is told of an override that changes nothing of the recommendation.
+const Agrees = "as is the recommendation"
+
 // override replaces the count by what the overrides in force say, within the bounds of the object.
 func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	if len(r.inForce) == 0 {
@@ -216,7 +219,7 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 		b = first.appendTitle(append(strconv.AppendQuote(b, why), " ("...))
 		b = append(append(b, other...), "); "...)
 		if decided == replicas {
-			return string(append(b, "as is the recommendation"...))
+			return string(append(b, Agrees...))
 		}
 		return string(appendInt(append(b, "the recommendation would be "...), decided))
 	}

@@ -3,6 +3,7 @@ package fleets
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -81,10 +82,17 @@ func (c *call) input(drained bool) *recommender.Input {
 	return &in
 }
 
-// override is what overrides of the member make of a count.
+// override is what overrides of the member make of a count. A share has them in its bounds already: that it is the same
+// does not say that it would be so without them.
 func (c *call) override(in *recommender.Input, replicas int32, conditions []recommender.Condition) (after int32, reason string, with []recommender.Condition, adjusted *recommender.Adjusted) {
 	around := stages.Around{Overrides: c.own.inForce, OverridesAt: c.own.at}
-	return around.Override(c.job.Now, in, in.Scale.SpecReplicas, replicas, conditions)
+	after, reason, with, adjusted = around.Override(c.job.Now, in, in.Scale.SpecReplicas, replicas, conditions)
+	for i := range with {
+		if said, agrees := strings.CutSuffix(with[i].Message, stages.Agrees); agrees {
+			with[i].Message = said + "so its share is that"
+		}
+	}
+	return after, reason, with, adjusted
 }
 
 // bounds are those that any share of the member ends in, as far as they count for its fleet: its spec's, and what overrides

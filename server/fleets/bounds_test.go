@@ -3,6 +3,7 @@ package fleets_test
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -77,6 +78,9 @@ func TestBoundsOfAMemberAreKnownToItsFleet(t *testing.T) {
 					}
 					if told := condition(got, "Overridden") != nil; told != (m == west && tt.override != nil) {
 						t.Errorf("%s: told of overrides: %v", m, told)
+					}
+					if said := condition(got, "Overridden").GetMessage(); strings.Contains(said, "as is the recommendation") {
+						t.Errorf("%s: the share has the override in it, and yet %q", m, said)
 					}
 				}
 				s.Clock.Advance(15 * time.Second)

@@ -73,6 +73,14 @@ type Fleets struct {
 	mu      sync.Mutex
 	turns   map[store.Key]*turn
 	metrics *metrics
+	// refused are the last refusals of members' calls by this instance. They change nothing that is stored.
+	refused *bounded.Map[store.Key, refusal]
+}
+
+// refusal is that of a call.
+type refusal struct {
+	at  time.Time
+	why string
 }
 
 // turn is that of a fleet's calls.
@@ -97,7 +105,7 @@ type known struct {
 
 // New returns the fleets in the store of the targets.
 func New(targets *decision.Targets, engine store.Engine, options Options) (*Fleets, error) {
-	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), turns: make(map[store.Key]*turn)}
+	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), turns: make(map[store.Key]*turn), refused: bounded.New[store.Key, refusal](mostCached)}
 	for _, of := range []struct {
 		part    store.Part
 		ttl     time.Duration
@@ -382,6 +390,9 @@ func (f *Fleets) steps(ctx context.Context, k *known, calls []*call) (taken []*c
 	for _, c := range calls {
 		c.job.Attempts++
 		if c.next, c.answer, c.job.Err = c.step(ctx, from); c.job.Err != nil {
+			if said := status.Convert(c.job.Err); said.Code() == codes.FailedPrecondition && !c.job.DryRun {
+				f.refused.Put(c.job.Key, refusal{f.now(), said.Message()})
+			}
 			continue
 		}
 		c.from = from

@@ -311,13 +311,16 @@ func (f *Fleets) Fleet(ctx context.Context, of store.Key) (*setpointv1.Fleet, er
 		return nil, fmt.Errorf("%w: %w", store.ErrUnreadable, k.spec.problem)
 	}
 	out := conversion.FleetState(of.String(), k.spec.stored, &k.spec.fleet, &k.state.fleet, &k.state.decisions.Status, k.state.decisions.Adjusted, f.now())
-	f.tellAlone(ctx, k.spec, out.GetMembers())
+	f.tellInVain(ctx, k.spec, out.GetMembers())
 	return out, nil
 }
 
-// tellAlone tells which silent members have been decided for alone of late: their calls do not name the fleet. Whoever
-// looks pays for that, not the calls. What can't be read is not told.
-func (f *Fleets) tellAlone(ctx context.Context, s *spec, members []*setpointv1.FleetMemberStatus) {
+// InVain begins the error of a silent member that calls all the same.
+const InVain = "it calls "
+
+// tellInVain tells which silent members have called of late all the same: without the fleet's name, and were decided for
+// alone, which whoever looks pays for, not the calls; or this instance has refused them. What can't be read is not told.
+func (f *Fleets) tellInVain(ctx context.Context, s *spec, members []*setpointv1.FleetMemberStatus) {
 	var silent []*setpointv1.FleetMemberStatus
 	var names []string
 	for _, m := range members {
@@ -330,12 +333,18 @@ func (f *Fleets) tellAlone(ctx context.Context, s *spec, members []*setpointv1.F
 	}
 	records, errs := f.targets.Load(ctx, keysOf(names))
 	for i, m := range silent {
+		lately := func(at time.Time) bool {
+			last := m.GetLastCallTime()
+			return f.now().Sub(at) <= s.fleet.StaleAfter && (last == nil || at.After(last.AsTime()))
+		}
+		if refused, _ := f.refused.Get(decision.ParseTarget(m.GetTarget())); lately(refused.at) {
+			m.Error = InVain + "and is refused: " + refused.why
+		}
 		if errs != nil && errs[i] != nil || !records[i].Exists() {
 			continue
 		}
-		own, err := record.Decode(records[i].Value)
-		if last := m.GetLastCallTime(); err == nil && f.now().Sub(own.Updated) <= s.fleet.StaleAfter && (last == nil || own.Updated.After(last.AsTime())) {
-			m.Error = "it calls without naming the fleet, and is decided for alone: set fleet in all its calls"
+		if own, err := record.Decode(records[i].Value); err == nil && lately(own.Updated) {
+			m.Error = InVain + "without naming the fleet, and is decided for alone: set fleet in all its calls"
 		}
 	}
 }

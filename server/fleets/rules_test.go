@@ -125,12 +125,18 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 			t.Errorf("%s: %v does not name the metric, or not %q", what, err, told[what])
 		}
 	}
+	if m := s.fleet(t).GetMembers()[1]; m.GetState() != "UNSEEN" || !strings.HasPrefix(m.GetError(), "it calls and is refused: the request's metrics are not those of its fleet: External:") {
+		t.Errorf("who looks at the fleet does not see it: %v", m)
+	}
 	err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = append(r.Spec.Metrics, r.Spec.Metrics[0]) }))
 	want(t, "one more", err, codes.FailedPrecondition, "FLEET_DIFFERS")
 	if err := s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) {
 		r.Spec.Metrics[0].External.Metric.Selector = &setpointv1.LabelSelector{}
 	})); err != nil {
 		t.Errorf("an empty selector, as none, selects all: %v", err)
+	}
+	if m := s.fleet(t).GetMembers()[1]; m.GetError() != "" {
+		t.Errorf("it is not refused any more: %v", m)
 	}
 }
 

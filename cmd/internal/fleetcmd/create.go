@@ -3,6 +3,7 @@ package fleetcmd
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -255,6 +257,9 @@ func (c *command) create(cmd *cobra.Command, args []string) error {
 		_, err = fmt.Fprintf(cmd.OutOrStdout(), "fleet %s stored: %d members, %d to %d replicas.\n"+
 			"It decides once the agent of each member names it, as fleet or setpoint.dev/fleet.\n",
 			name, len(stored.GetFleet().GetMembers()), validation.MinReplicas(stored.GetSpec()), stored.GetSpec().GetMaxReplicas())
+		if before := known.GetTargetSpec(); err == nil && before.GetFleet() != nil && !slices.EqualFunc(before.GetSpec().GetMetrics(), stored.GetSpec().GetMetrics(), func(a, b *setpointv1.MetricSpec) bool { return proto.Equal(a, b) }) {
+			_, err = fmt.Fprintln(cmd.OutOrStdout(), "Its metrics are others now: calls of its members are refused until their own specs have the same.")
+		}
 		return err
 	})
 }

@@ -187,7 +187,7 @@ func TestFleetsAreCreatedDrainedAndDeleted(t *testing.T) {
 	check(t, "another spec is no fleet", run("delete", "a/b/c"), cli.ExitFailed, "clusters/a/namespaces/b/targets/c is a stored spec without members, and no fleet")
 
 	file := clitest.File(t, "fleet.yaml", "spec: {maxReplicas: 9, minReplicas: 3}\nfleet:\n  members: [{target: clusters/a/namespaces/n/targets/t}]\n  onLost: SHIFT\n")
-	check(t, "replaced by a file and flags", run("create", web, "-f", file, "--member=b/n/t", "--replace"), 0, "2 members, 3 to 9 replicas")
+	check(t, "replaced by a file and flags", run("create", web, "-f", file, "--member=b/n/t", "--replace"), 0, "2 members, 3 to 9 replicas", "Its metrics are others now")
 	if f := s.specs[web].GetFleet(); len(f.GetMembers()) != 2 || f.GetOnLost() != "SHIFT" {
 		t.Errorf("of a file: %v", f)
 	}
@@ -425,6 +425,8 @@ func TestAFleetThatNobodyCallsSaysSo(t *testing.T) {
 	}
 	stale := &setpointv1.FleetMemberCounts{Stale: 2, Unseen: 1}
 	decided := timestamppb.New(time.Now().Add(-9 * time.Minute))
+	refused := calledBefore(9 * time.Minute)
+	refused[0].Error = "it calls and is refused: the request's metrics are not those of its fleet"
 	for name, tt := range map[string]struct {
 		members []*setpointv1.FleetMemberStatus
 		counts  *setpointv1.FleetMemberCounts
@@ -432,11 +434,12 @@ func TestAFleetThatNobodyCallsSaysSo(t *testing.T) {
 		wrong   string
 		quiet   bool
 	}{
-		"all are silent":         {calledBefore(9*time.Minute, 10*time.Minute), stale, decided, "nobody has called for 9m", true},
-		"before it decided":      {calledBefore(9 * time.Minute), stale, nil, "not decided yet, nobody has called for 9m", true},
-		"all can't see the pods": {calledBefore(0, 9*time.Minute), stale, decided, "-", false},
-		"one calls":              {calledBefore(9*time.Minute, 9*time.Minute), &setpointv1.FleetMemberCounts{Fresh: 1, Stale: 1}, decided, "-", false},
-		"nobody ever called":     {calledBefore(), &setpointv1.FleetMemberCounts{Unseen: 1}, nil, "not decided yet", false},
+		"all are silent":             {calledBefore(9*time.Minute, 10*time.Minute), stale, decided, "nobody has called for 9m", true},
+		"before it decided":          {calledBefore(9 * time.Minute), stale, nil, "not decided yet, nobody has called for 9m", true},
+		"all can't see the pods":     {calledBefore(0, 9*time.Minute), stale, decided, "-", false},
+		"one calls":                  {calledBefore(9*time.Minute, 9*time.Minute), &setpointv1.FleetMemberCounts{Fresh: 1, Stale: 1}, decided, "-", false},
+		"those who call are refused": {refused, stale, decided, "1 call in vain", false},
+		"nobody ever called":         {calledBefore(), &setpointv1.FleetMemberCounts{Unseen: 1}, nil, "not decided yet", false},
 	} {
 		s.mu.Lock()
 		s.fleet = &setpointv1.Fleet{Name: web, DecisionTime: tt.decided, Members: tt.members, MemberCounts: tt.counts, Spec: &setpointv1.FleetSpec{StaleAfter: durationpb.New(3 * time.Minute)}}

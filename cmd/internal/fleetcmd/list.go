@@ -16,6 +16,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/server/fleets"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -105,6 +106,16 @@ func writeAll(to io.Writer, form string, fleets []*setpointv1.TargetSpec, states
 	return cli.WriteValue(to, form, all)
 }
 
+// inVain is how many members call without being answered as members.
+func inVain(f *setpointv1.Fleet) (n int32) {
+	for _, m := range f.GetMembers() {
+		if strings.HasPrefix(m.GetError(), fleets.InVain) {
+			n++
+		}
+	}
+	return n
+}
+
 // quiet is for how long nobody has called a fleet whose members are all silent. Zero: somebody does, or none ever has.
 // Nobody is lost by that, and there are no decisions.
 func quiet(f *setpointv1.Fleet, now time.Time) time.Duration {
@@ -114,7 +125,7 @@ func quiet(f *setpointv1.Fleet, now time.Time) time.Duration {
 			last = at.AsTime()
 		}
 	}
-	if n := f.GetMemberCounts(); last.IsZero() || n.GetFresh()+n.GetReturning() > 0 {
+	if n := f.GetMemberCounts(); last.IsZero() || n.GetFresh()+n.GetReturning() > 0 || inVain(f) > 0 {
 		return 0
 	}
 	if silent := now.Sub(last); silent > f.GetSpec().GetStaleAfter().AsDuration() {
@@ -147,6 +158,9 @@ func wrong(s state, now time.Time) string {
 	}
 	if silent := quiet(f, now); silent > 0 {
 		out = append(out, "nobody has called for "+printable.Age(silent))
+	}
+	if n := inVain(f); n > 0 {
+		out = append(out, fmt.Sprintf("%d call in vain", n))
 	}
 	if f.GetDecisionTime() == nil {
 		return strings.Join(out, ", ")
