@@ -356,6 +356,9 @@ func (r *reconcile) decided(e *evaluation) {
 		r.hold(Hold{Outcome: OutcomeDistrusted, Reason: ReasonAnswerRefused, Message: distrustMessage(e.distrusted)})
 		return
 	}
+	if r.st.held != "" {
+		r.once.say(r.log, zapcore.InfoLevel, "decided again", r.st.held)
+	}
 	r.st.held = ""
 	r.telling.Decision = &e.Decision
 	if r.o.Shadow {

@@ -500,5 +500,11 @@ func TestTheCauseOfAnAbsenceIsTheCurrentOne(t *testing.T) {
 				t.Errorf("logged: %v, want one more, with %s", said, cause)
 			}
 		}
+		s.text.Store("")
+		time.Sleep(3 * time.Minute)
+		synctest.Wait()
+		if n := lines.FilterMessage("decided again").Len(); n != 1 {
+			t.Errorf("the end of the absence is logged %d times", n)
+		}
 	})
 }

@@ -321,21 +321,26 @@ func (p *patient) metrics(ctx context.Context) []doctor.Finding {
 	var found []doctor.Finding
 	for _, api := range metricsAPIs {
 		version, there := versions[api]
-		problem, remedy := api+" is not there", "install an adapter of this API, such as prometheus-adapter; "
+		const state = "kubectl get apiservices shows its state"
+		problem, remedy := api+" is not there", "install an adapter of this API, such as prometheus-adapter; "+state
 		if api == metricsAPIs[0] {
-			remedy = "install metrics-server; "
+			remedy = "install metrics-server; " + state
 		}
 		if there {
-			problem, remedy = api+" does not answer: the API server can't reach its adapter", "see the adapter's log; "
+			problem, remedy = api+" does not answer: the API server can't reach its adapter", "see the adapter's log; "+state
 		}
 		if version != "" {
-			if err = p.askAdapter(ctx, version, users[api].example); err == nil {
+			example := users[api].example
+			if err = p.askAdapter(ctx, version, example); err == nil {
 				found = append(found, doctor.Good("%s answers; objects that use it: %d", version, users[api].objects)...)
 				continue
 			}
 			problem = api + " does not answer: " + err.Error()
+			if example != nil && p.askAdapter(ctx, version, nil) == nil {
+				problem = api + " does not answer for " + strings.Join(example, "/") + ": " + err.Error()
+				remedy = "see the adapter's log, and what it reads that from: for itself it answers"
+			}
 		}
-		remedy += "kubectl get apiservices shows its state"
 		switch text := fmt.Sprintf("%s; objects that use it: %d", problem, users[api].objects); {
 		case users[api].objects == 0 && !there:
 		case users[api].objects == 0:
