@@ -32,6 +32,18 @@ func (s State) String() string { return stateNames[s] }
 // backAfter is for how many decisions a member that comes back keeps its share.
 const backAfter = 2
 
+// Moved says that a decision does without a member, or counts it, for the first time; empty: neither. was is its record
+// before, nil: there was none.
+func (m *MemberRecord) Moved(was *MemberRecord) string {
+	switch {
+	case m.Gone && (was == nil || !was.Gone):
+		return "lost"
+	case m.Back == backAfter-1 && (was == nil || was.Back != m.Back):
+		return "back, or new"
+	}
+	return ""
+}
+
 // stateOf returns a member's state. Silence counts from the instant at which the fleet itself was awake:
 // while nobody called, the silence was the service's, and only those that were lost before stay lost.
 func (s *Spec) stateOf(m *MemberRecord, awake, now int64) State {

@@ -230,6 +230,9 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 			c.options.Log.Info("fleet scaled", zap.String("fleet", c.key.String()), zap.Int32("from", d.Current), zap.Int32("to", d.Desired),
 				zap.String("reason", apierror.ClipMarked(d.Reason)), zap.Stringer("recommendation", d.ID))
 		}
+		if moved := c.membersOf(k, next); moved != "" {
+			d.Reason = strings.TrimPrefix(d.Reason+"; "+moved, "; ")
+		}
 		log.Append(c.key, log.Shared(nil, c.key, d, k.state.shared(), k.spec.hash)...)
 		c.metrics.decided(d)
 		if single := c.targets.Metrics.Targets; single != nil {
@@ -263,6 +266,22 @@ func (c *call) stored(k *known, next *state, a *fleet.Answer) {
 	if d.Changes() {
 		c.options.Log.Info("share of a fleet changed", zap.String("target", c.job.Target), zap.Int32("from", d.Current), zap.Int32("to", d.Desired), zap.Int32("share", a.Share))
 	}
+}
+
+// membersOf says which members the decision did without, or counted, for the first time, if it found another count than the
+// one before has left.
+func (c *call) membersOf(k *known, next *state) string {
+	if last := &k.state.shared().Last; last.At == 0 || last.To == c.decided.decision.Current {
+		return ""
+	}
+	var said []string
+	for i := range next.fleet.Members {
+		now := &next.fleet.Members[i]
+		if what := now.Moved(k.state.fleet.Member(i, now.Key)); what != "" {
+			said = append(said, "member "+what+": "+k.spec.fleet.Members[i].Name)
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // moved logs and counts a member that became lost, or returned.

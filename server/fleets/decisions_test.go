@@ -1,6 +1,7 @@
 package fleets_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -206,5 +207,38 @@ func TestAFleetsWindowBeginsAnewAfterAPause(t *testing.T) {
 				t.Errorf("after the pause: %d, want %d", got, tt.want)
 			}
 		})
+	}
+}
+
+// The log of a fleet names the members that a decision lost or counts again, where its count is another one for that.
+func TestTheLogOfAFleetNamesWhoIsLostAndBack(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := queueFleet(2, 100, west, east)
+	spec.Fleet.OnLost = "SHIFT"
+	s.set(t, spec)
+	rounds := func(n int, members ...string) {
+		for range n {
+			for _, m := range members {
+				s.call(t, member(m, 6, 60))
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+	}
+	rounds(3, west, east)
+	rounds(25, west)
+	rounds(4, east, west)
+	resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: fleetName, PageSize: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var told []string
+	for _, d := range resp.GetDecisions() {
+		if d.GetReason() != "" {
+			told = append(told, d.GetReason())
+		}
+	}
+	if !slices.Equal(told, []string{"member back, or new: " + east, "member lost: " + east}) {
+		t.Errorf("the log tells %q", told)
 	}
 }
