@@ -61,9 +61,9 @@ func (s *split) shareSurviving(seats []Seat, total, most, moves int32) (shares S
 	s.rebalance(moves)
 	if s.surviving(-1) < int64(total-missing) { // the largest has gained what the others lost
 		s.restart()
-		missing = s.surviveOne(total, most)
+		s.surviveOne(total, most)
 	}
-	return s.result(total), missing
+	return s.result(total), int32(max(0, int64(total)-s.surviving(-1))) // a move may have brought what was missing
 }
 
 // surviveOne sets the shares of SplitSurviving before replicas move.
