@@ -23,8 +23,11 @@ class AnswerError(Exception):
     """The path of the first field that is wrong, as in JSON. Empty: there is no answer."""
 
     def __init__(self, field: str, problem: str) -> None:
-        super().__init__(f"{field}: {problem}" if field else problem)
+        super().__init__(field, problem)  # what pickle makes another of
         self.field, self.problem = field, problem
+
+    def __str__(self) -> str:
+        return f"{self.field}: {self.problem}" if self.field else self.problem
 
 
 def check_answer(

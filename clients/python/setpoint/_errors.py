@@ -37,11 +37,14 @@ class Error(Exception):
     """What is wrong with the request. Of very many there are only the first."""
 
     def __init__(self, code: grpc.StatusCode, message: str, details: Iterable[Any] = ()) -> None:
-        super().__init__(f"{code.name}: {message}")
+        super().__init__(code, message)  # what pickle makes another of
         self.code, self.message = code, message
         self.reason, self.retry_delay, self.violations = None, None, ()
         for detail in details:
             self._read(detail)
+
+    def __str__(self) -> str:
+        return f"{self.code.name}: {self.message}"
 
     def _read(self, detail: Any) -> None:
         info, delay, bad = error_details_pb2.ErrorInfo(), error_details_pb2.RetryInfo(), error_details_pb2.BadRequest()

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import difflib
 import json
+from datetime import datetime, timedelta
 from typing import Any, Mapping, TypeVar, Union
 
 import grpc
-from google.protobuf import json_format
+from google.protobuf import duration_pb2, json_format, timestamp_pb2
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
@@ -37,7 +38,7 @@ def read(kind: type[M], value: Union[M, Mapping[str, Any]]) -> M:
     first = f"{wrong[0].field}: {wrong[0].description}" if wrong[0].field else wrong[0].description
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     invalid = Error(grpc.StatusCode.INVALID_ARGUMENT, f"invalid request: {first}{more}")
-    invalid.violations = tuple(wrong[:100])
+    invalid.reason, invalid.violations = "INVALID_REQUEST", tuple(wrong[:100])
     raise invalid
 
 
@@ -57,18 +58,18 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
             wrong.append(Violation(at, "unknown field" + (f", did you mean {json.dumps(close[0])}?" if close else "")))
         elif one is None:
             continue
-        elif isinstance(one, (list, tuple)):
-            form[name] = [_element(e, field, f"{at}[{i}]", wrong) for i, e in enumerate(one)]
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
             if not isinstance(one, Mapping):
                 wrong.append(Violation(at, f"must be a mapping, is {_said(one)}"))
                 continue
             values = field.message_type.fields_by_name["value"]
             form[name] = {key: _element(e, values, f"{at}.{key}", wrong, field.name) for key, e in one.items()}
-        elif _is_repeated(field):
-            wrong.append(Violation(at, f"must be a list, is {_said(one)}"))
-        else:
+        elif not _is_repeated(field):
             form[name] = _element(one, field, at, wrong)
+        elif isinstance(one, (list, tuple)):
+            form[name] = [_element(e, field, f"{at}[{i}]", wrong) for i, e in enumerate(one)]
+        else:
+            wrong.append(Violation(at, f"must be a list, is {_said(one)}"))
     return form
 
 
@@ -98,10 +99,33 @@ def _is_whole(value: Any, bits: int, signed: bool) -> bool:
     return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) if signed else 0 <= number < 2**bits
 
 
+# Messages that are texts in JSON: what Python has for them, and what is wanted.
+_TIMES = {
+    "google.protobuf.Timestamp": (timestamp_pb2.Timestamp, "a time with its zone, such as '2026-01-31T12:00:00Z' or a datetime"),
+    "google.protobuf.Duration": (duration_pb2.Duration, "a duration in seconds, such as '300s', or a timedelta"),
+}
+
+
+def _time(value: Any, kind: Any, wanted: str, path: str, wrong: list[Violation]) -> Any:
+    message = kind()
+    try:
+        if isinstance(value, datetime) and value.tzinfo and kind is timestamp_pb2.Timestamp:
+            message.FromDatetime(value)
+        elif isinstance(value, timedelta) and kind is duration_pb2.Duration:
+            message.FromTimedelta(value)
+        else:
+            json_format.ParseDict(value, message)
+        return message.ToJsonString()
+    except (json_format.ParseError, AttributeError, TypeError, ValueError):
+        wrong.append(Violation(path, f"must be {wanted}, is {_said(value)}"))
+
+
 def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violation], name: str = "") -> Any:
     if field.message_type is not None:
         if isinstance(value, Message):
             return json_format.MessageToDict(value)
+        if field.message_type.full_name in _TIMES:
+            return _time(value, *_TIMES[field.message_type.full_name], path, wrong)
         if not isinstance(value, Mapping) and not field.message_type.full_name.startswith("google.protobuf."):
             wrong.append(Violation(path, f"must be a mapping, is {_said(value)}"))
         return _form(value, field.message_type, path, wrong)

@@ -45,7 +45,7 @@ def read_addresses(target: str) -> list[str]:
 
 def _with_port(address: str, target: str) -> str:
     match = _HOST_PORT.fullmatch(address)
-    if match:
+    if match and 0 < int(match[3] or _DEFAULT_PORT) < 65536:
         host = f"[{match[1]}]" if match[1] else match[2]
         return f"{host}:{match[3] or _DEFAULT_PORT}"
     if address.count(":") > 1 and re.fullmatch(r"[0-9A-Fa-f:.]+", address):
@@ -181,6 +181,8 @@ class Transport:
             return None
         try:
             token = self._token()
+            if not token:
+                raise ValueError("there is none")
             fits = re.fullmatch("[ -~]*", token)
         except Exception as error:
             raise Error(grpc.StatusCode.UNAUTHENTICATED, f"bearer token: {error}") from error

@@ -10,7 +10,7 @@ export function readAddresses(list: string, defaultPort = "9090"): string[] {
 function withPort(address: string, defaultPort: string, list: string): string {
   const wrong = () => new TypeError(`setpoint: address ${JSON.stringify(address)} in ${JSON.stringify(list)} is not host:port`);
   const match = /^(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s/[\]]+))(?::(\d{1,5}))?$/.exec(address);
-  if (match) {
+  if (match && Number(match[3] ?? 1) > 0 && Number(match[3] ?? 1) < 65536) {
     return `${match[1] ? `[${match[1]}]` : match[2]}:${match[3] ?? defaultPort}`;
   }
   if (/^[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*$/.test(address) && address.split(":").length > 2) {

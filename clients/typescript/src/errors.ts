@@ -95,7 +95,7 @@ export function isObject(value: unknown): value is Record<string, unknown> {
 export function invalid(violations: Violation[]): SetpointError {
   const [first] = violations, more = violations.length > 1 ? ` (and ${violations.length - 1} more)` : "";
   const where = first!.field === "" ? "the request" : `${first!.field}:`;
-  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { violations: violations.slice(0, 100) });
+  return new SetpointError("INVALID_ARGUMENT", `invalid request: ${where} ${first!.description}${more}`, { reason: "INVALID_REQUEST", violations: violations.slice(0, 100) });
 }
 
 /** bearer is the header of a token, which is waited for until the signal comes. */
@@ -108,6 +108,9 @@ export async function bearer(token: () => string | Promise<string>, signal: Abor
   } catch (error) {
     signal.throwIfAborted();
     throw new SetpointError("UNAUTHENTICATED", `bearer token: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  if (typeof value !== "string" || value === "") {
+    throw new SetpointError("UNAUTHENTICATED", "bearer token: there is none");
   }
   if (!/^[ -~]*$/.test(value)) { // whoever finds it later quotes it
     throw new SetpointError("UNAUTHENTICATED", "bearer token: it has a line break, or another character that no header may have");

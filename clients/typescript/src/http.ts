@@ -186,3 +186,18 @@ function ofHttp(status: number): Code {
     default: return "UNKNOWN";
   }
 }
+
+export function baseOf(url: string): string {
+  const shown = JSON.stringify(url.replace(/\/\/[^/]*@/, "//…@")); // without a password
+  let parsedUrl: URL;
+  try {
+    parsedUrl = new URL(url);
+  } catch {
+    throw new TypeError(`setpoint: ${shown} is no URL, such as https://setpoint.example.org:8080`);
+  }
+  const { protocol, search, hash, username, password } = parsedUrl;
+  if (!/^https?:$/.test(protocol) || [search, hash, username, password].some((part) => part !== "")) {
+    throw new TypeError(`setpoint: ${shown} must be http:// or https://, without query, fragment and user`);
+  }
+  return parsedUrl.href.replace(/\/+$/, "");
+}

@@ -1,6 +1,8 @@
-import { Http, segments } from "./http.js";
+import { baseOf, Http, segments } from "./http.js";
 import type { HttpOptions } from "./http.js";
 import type { WatchDecisionsRequestJson, WatchDecisionsResponseJson } from "./gen/setpoint/v1/target_service_pb.js";
+import { refuseUnknown } from "./options.js";
+import type { Names } from "./options.js";
 import { Deadline, Retrier } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
 import { Watch } from "./watch.js";
@@ -25,6 +27,8 @@ export interface JsonOptions extends HttpOptions {
   retry?: Partial<Retry>;
 }
 
+const jsonOptions: Names<JsonOptions> = { timeoutMs: true, retry: true, fetch: true, maxAnswerBytes: true };
+
 /**
  * Returns a client of the service's REST port without Protobuf, for pages in which each kilobyte
  * counts: it takes paths and JSON as the REST API has them. The types of their JSON end in Json.
@@ -41,7 +45,8 @@ export class JsonClient {
   private readonly timeoutMs: number;
 
   constructor(url: string, options: JsonOptions = {}) {
-    this.http = new Http([url.replace(/\/$/, "")], options);
+    refuseUnknown(options, jsonOptions);
+    this.http = new Http([baseOf(url)], options);
     this.retrier = new Retrier(options.retry, 1);
     this.timeoutMs = options.timeoutMs ?? 10_000;
   }

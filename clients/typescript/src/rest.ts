@@ -5,7 +5,7 @@ import { Client, clientOptions } from "./client.js";
 import type { ClientOptions } from "./client.js";
 import { bearer, invalid, SetpointError, text } from "./errors.js";
 import { file_google_rpc_error_details } from "./gen/google/rpc/error_details_pb.js";
-import { Http, segments } from "./http.js";
+import { baseOf, Http, segments } from "./http.js";
 import type { HttpCall, HttpOptions } from "./http.js";
 import { refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
@@ -82,21 +82,6 @@ function withToken(plain: typeof fetch, token: string | (() => string | Promise<
     const authorization = await bearer(typeof token === "string" ? () => token : token, init!.signal!);
     return plain(input, { ...init, headers: { ...init?.headers as Record<string, string>, authorization } });
   };
-}
-
-function baseOf(url: string): string {
-  const shown = JSON.stringify(url.replace(/\/\/[^/]*@/, "//…@")); // without a password
-  let parsedUrl: URL;
-  try {
-    parsedUrl = new URL(url);
-  } catch {
-    throw new TypeError(`setpoint: ${shown} is no URL, such as https://setpoint.example.org:8080`);
-  }
-  const { protocol, search, hash, username, password } = parsedUrl;
-  if (!/^https?:$/.test(protocol) || [search, hash, username, password].some((part) => part !== "")) {
-    throw new TypeError(`setpoint: ${shown} must be http:// or https://, without query, fragment and user`);
-  }
-  return parsedUrl.href.replace(/\/+$/, "");
 }
 
 function read<O extends DescMessage>(schema: O, value: unknown): MessageShape<O> {

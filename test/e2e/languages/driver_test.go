@@ -51,6 +51,7 @@ type config struct {
 	Token             string  `json:"token,omitempty"`
 	TokenFile         string  `json:"tokenFile,omitempty"`
 	TokenOverInsecure bool    `json:"tokenOverInsecure,omitempty"`
+	TokenNone         bool    `json:"tokenNone,omitempty"`  // its source has none
 	TokenNever        bool    `json:"tokenNever,omitempty"` // its source never answers
 	Timeout           float64 `json:"timeout,omitempty"`
 	MaxBatch          int     `json:"maxBatch,omitempty"`

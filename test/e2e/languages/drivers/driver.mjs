@@ -10,6 +10,7 @@ import { runInNewContext } from "node:vm";
 const [, , folder, way] = process.argv;
 const setpoint = await import(pathToFileURL(`${folder}/dist/index.js`).href);
 const { connectRest } = await import(pathToFileURL(`${folder}/dist/rest.js`).href);
+const { connectJson } = await import(pathToFileURL(`${folder}/dist/json.js`).href);
 const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}/package.json`).resolve("@bufbuild/protobuf")).href);
 
 // What only the garbage collector's leisure holds is to fail here, not after hours.
@@ -44,7 +45,7 @@ function open(config) {
   const { retry = {} } = config;
   const options = defined({
     timeoutMs: ms(config.timeout), maxBatch: config.maxBatch, tokenOverInsecure: config.tokenOverInsecure,
-    token: config.tokenNever ? () => new Promise(() => {}) : config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
+    token: config.tokenNone ? () => undefined : config.tokenNever ? () => new Promise(() => {}) : config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
     retry: defined({
       maxAttempts: retry.maxAttempts, baseDelayMs: ms(retry.baseDelay), maxDelayMs: ms(retry.maxDelay),
       attemptTimeoutMs: ms(retry.attemptTimeout), budgetReserve: retry.budgetReserve, budgetRatio: retry.budgetRatio,
@@ -73,6 +74,13 @@ async function all(generator, name) {
 
 async function act(command) {
   switch (command.op) {
+    case "openJson":
+      try {
+        connectJson(command.url, command.options);
+      } catch (error) {
+        return { error: { code: "CONFIG", message: error.message } };
+      }
+      return {};
     case "open":
       try {
         open(command.config);

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import json
+import pickle
 import sys
 import threading
 
@@ -18,6 +19,7 @@ def read(json_value, message):
 
 
 def told(error):
+    error = pickle.loads(pickle.dumps(error))  # as pools of processes do
     told = {"code": error.code.name, "message": error.message, "violations": [v.field for v in error.violations]}
     if error.reason is not None:
         told["reason"] = error.reason
@@ -35,6 +37,8 @@ def opened(config):
     if any(config.get(name) for name in ("caFile", "certFile", "keyFile", "serverName")):
         tls = setpoint.TLS(config.get("caFile"), config.get("certFile"), config.get("keyFile"), config.get("serverName"))
     token = config.get("token")
+    if config.get("tokenNone"):
+        token = lambda: ""
     if config.get("tokenFile"):
         token = setpoint.token_file(config["tokenFile"])
     options = {name: config[key] for name, key in (("timeout", "timeout"), ("max_batch", "maxBatch")) if key in config}
@@ -161,6 +165,7 @@ def do(command):
                 unrecorded=command.get("unrecorded", False),
             )
         except setpoint.AnswerError as error:
+            error = pickle.loads(pickle.dumps(error))
             return {"field": error.field}
         return {}
     raise ValueError(f"no such command: {op}")
