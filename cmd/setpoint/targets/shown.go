@@ -39,7 +39,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 		row("Override", "%s", o)
 	}
 	row("Updated", "%s", instant(t.GetUpdateTime()))
-	row("Last scaled", "%s", instant(t.GetStatus().GetLastScaleTime()))
+	row("Last scaled", "%s, overrides aside", instant(t.GetStatus().GetLastScaleTime()))
 	for _, m := range t.GetExplanation().GetMetrics() {
 		row("Metric", "%s", metricLine(m))
 	}

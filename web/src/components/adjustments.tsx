@@ -3,8 +3,8 @@ import { adjustments, plain } from "../lib/adjustments";
 import { At } from "./time";
 
 /** The stages that changed a decision, at most so many of them, each a chip with its sentence on hover. */
-export function StageChips(props: { decision: Decision | undefined; most: number }) {
-  const all = props.decision ? adjustments(props.decision) : [];
+export function StageChips(props: { decision: Decision | undefined; most: number; but?: string }) {
+  const all = props.decision ? adjustments(props.decision).filter((a) => a.stage !== props.but) : [];
   const rest = all.slice(props.most);
   return (
     <>

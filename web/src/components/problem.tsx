@@ -1,6 +1,7 @@
 // Error messages that say what to do.
 
 import type { SetpointError } from "@setpoint-dev/client/json";
+import { capital } from "../lib/format";
 
 /** What follows from an error, for the user. */
 export function advice(e: SetpointError): string {
@@ -24,12 +25,15 @@ export function advice(e: SetpointError): string {
   return "";
 }
 
+/** Errors of programs have no capital and no full stop. */
+const spoken = (text: string): string => text && `${capital(text)}${/[.!?…]$/.test(text) ? "" : "."}`;
+
 export function Problem(props: { error: SetpointError; what: string; retry?: () => void }) {
   const { error } = props;
   return (
     <div class="problem" role="alert">
       <div>
-        <strong>{props.what}</strong> {error.problem} <span class="muted">{advice(error)}</span>
+        <strong>{props.what}</strong> {spoken(error.problem)} <span class="muted">{advice(error)}</span>
       </div>
       {props.retry && (
         <button class="button" onClick={props.retry}>

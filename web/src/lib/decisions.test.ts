@@ -4,7 +4,7 @@ import type { DecisionJson as Decision } from "@setpoint-dev/client/json";
 import { gapOf, gaps, measuredOver, metricRange, plotted } from "../target/charts";
 import { tryPath } from "../target/try";
 import { adjustments, plain, stageName, turned } from "./adjustments";
-import { basisOf, changed, counts, merge, told, usually } from "./decisions";
+import { basisOf, changed, counts, lastChange, merge, told, usually } from "./decisions";
 import { steps, sum } from "./explained";
 import { between, columns, day, dayBefore, nearest } from "./points";
 import { story } from "./story";
@@ -210,4 +210,7 @@ test("a chart's count is the one that was: a change that failed, was not made or
   for (const outcome of ["FAILED", "DROPPED", "PENDING"]) assert.deepEqual(drawn(change(0, outcome), change(5, outcome)), [6, 6, 6], outcome);
   assert.deepEqual(drawn(change(0, "FAILED"), change(5, "APPLIED")), [6, 9, 9]);
   assert.deepEqual(["FAILED", "DROPPED", "PENDING", "APPLIED"].map((o) => changed(change(0, o))), [false, false, false, true], "only what happened has a triangle");
+  const log = [change(0, "APPLIED"), change(5, "APPLIED"), change(9, "FAILED")];
+  assert.deepEqual([undefined, at(2), at(7)].map((scaled) => lastChange(scaled, log)), [5, 5, 7].map((s) => t0 + s * 1000), "an override's change is a change, too");
+  assert.ok(Number.isNaN(lastChange(undefined, [])));
 });

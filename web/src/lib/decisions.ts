@@ -29,6 +29,12 @@ export const reached = (d: Decision): number => (d.outcome === "APPLIED" ? d.des
 /** Whether the count changed, as far as is known. */
 export const changed = (d: Decision): boolean => reached(d) !== (d.currentReplicas ?? 0);
 
+/** When the count was changed last, NaN: never; what an override changed is in the log only. */
+export const lastChange = (scaled: string | undefined, log: readonly Decision[]): number => {
+  const logged = millis(log.filter(changed).at(-1)?.time), status = millis(scaled);
+  return Number.isNaN(logged) || status > logged ? status : logged;
+};
+
 /** Replicas that the metrics ask for beyond what was decided, whether or not it was applied. */
 export const lacking = (proposal: number, decided: number): number => Math.max(0, proposal - decided);
 

@@ -32,6 +32,8 @@ export function duration(ms: number): string {
   return m < 1440 ? of(m, 60, "h", "min") : of(Math.round(s / 3600), 24, "d", "h");
 }
 
+export const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);
+
 /** "just now", "45 s ago", "in 3 min". */
 export function relative(time: number, now: number): string {
   if (Number.isNaN(time)) return "never";

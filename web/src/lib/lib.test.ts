@@ -45,7 +45,7 @@ test("who asks no more, and who turns often, is as the service says", () => {
 test("the most urgent state tells why", () => {
   const conditions = [condition("AbleToScale", "True", "ScaleDownStabilized"), condition("ScalingActive", "True", "ValidMetricFound"), condition("ScalingLimited", "True", "TooManyReplicas")];
   const told = why(Held | AtMax, { conditions });
-  assert.equal(told.short, "Asks for more than maxReplicas");
+  assert.equal(told.short, "Would be more than maxReplicas");
   assert.equal(told.long, "ScalingLimited: TooManyReplicas");
   assert.equal(why(Failing, { conditions: [condition("ScalingActive", "False", "FailedGetExternalMetric")] }).short, "ScalingActive: FailedGetExternalMetric");
   assert.equal(why(Failing, { conditions, error: "of one" }).short, "of one", "the other metric decides");

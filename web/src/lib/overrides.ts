@@ -85,7 +85,7 @@ const hidden = /[^\p{L}\p{M}\p{N}\p{P}\p{S}\p{Zs}\u200c\u200d]/u;
 /** What is wrong with a draft, by field; empty: nothing. The service checks it again. */
 export function wrong(d: Draft, now: number): Partial<Record<"replicas" | "reason" | "start" | "end", string>> {
   const out: ReturnType<typeof wrong> = {};
-  if (kinds.find((k) => k.kind === d.kind)?.number && !(/^\d{1,10}$/.test(d.replicas.trim()) && Number(d.replicas) <= 2147483647)) out.replicas = "A whole number, at least 0.";
+  if (kinds.find((k) => k.kind === d.kind)?.number && !(/^\d{1,10}$/.test(d.replicas.trim()) && Number(d.replicas) <= 2147483647)) out.replicas = "A whole number from 0 to 2147483647.";
   const bad = hidden.exec(d.reason.trim())?.[0].codePointAt(0);
   if (bad !== undefined) out.reason = `It must be one line of text: it has the character U+${bad.toString(16).toUpperCase().padStart(4, "0")}.`;
   else if (!d.reason.trim()) out.reason = "Say why: whoever finds it held will ask.";

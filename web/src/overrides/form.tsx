@@ -4,7 +4,7 @@ import { useEffect, useId, useRef, useState } from "preact/hooks";
 import type { ComponentChildren } from "preact";
 import { asError, type SetpointError } from "@setpoint-dev/client/json";
 import { serviceNow } from "../api/client";
-import { localTime, localZone, utc } from "../lib/format";
+import { capital, localTime, localZone, utc } from "../lib/format";
 import { fromField, kinds, mayOverride, mostReason, placesOf, placeWords, made, saidWhen, sentence, toField, tomorrowMorning, what, wrong, type Draft, type Kind, type Known } from "../lib/overrides";
 import { useSession } from "../session";
 import { Refused } from "./list";
@@ -103,7 +103,7 @@ export function OverrideForm(props: { target: string; known: Known; close: (done
           {error && <Refused error={error} what="It was not made." />}
           <div class="o-buttons">
             <button class="button" disabled={busy} onClick={() => { setSure(undefined); setError(undefined); }}>Back</button>
-            <button class="button primary" disabled={busy} onClick={() => void confirm()}>{capital(what(made(sure.draft)))} it</button>
+            <button class="button primary" disabled={busy} onClick={() => void confirm()}>{capital(what(made(sure.draft)))}</button>
           </div>
         </div>
       ) : (
@@ -165,8 +165,6 @@ export function OverrideForm(props: { target: string; known: Known; close: (done
     </dialog>
   );
 }
-
-const capital = (s: string): string => s[0]!.toUpperCase() + s.slice(1);
 
 function Fact(props: { name: string; children: ComponentChildren }) {
   return <div><dt>{props.name}</dt><dd>{props.children}</dd></div>;

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, type OverrideJson as Override, type SetpointError } from "@setpoint-dev/client/json";
 import { serviceNow } from "../api/client";
 import { At } from "../components/time";
-import { count, millis, relative } from "../lib/format";
+import { count, duration, millis, relative } from "../lib/format";
 import { current, mayOverride, placeOf, placeWords, what } from "../lib/overrides";
 import { plainText } from "../lib/text";
 import { targetPath } from "../router";
@@ -61,7 +61,7 @@ function One(props: List & { override: Override; planned: boolean; now: number }
         {!target && place.split("/").length > 2 && <span class="muted small">{place.split("/").slice(1, -2).filter((_, i) => i % 2 === 0).reverse().map((n) => plainText(n, 253)).join(" · ")}</span>}
         <span class="o-when">
           {planned ? <>begins <At time={millis(o.startTime)} /> ({relative(millis(o.startTime), now)}), ends <At time={millis(o.expireTime)} /></>
-            : <>until <At time={millis(o.expireTime)} /> ({relative(millis(o.expireTime), now)})</>}
+            : <>until <At time={millis(o.expireTime)} /> (in {duration(millis(o.expireTime) - now)})</>}
         </span>
       </div>
       <p class="o-why"><bdi>{plainText(o.reason, 256)}</bdi></p>

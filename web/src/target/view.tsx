@@ -14,9 +14,9 @@ import type { DecisionJson as Decision, FleetJson as Fleet, TargetJson as Target
 import { count, duration, integer, millis, seconds } from "../lib/format";
 import { type Bounds, boundsOver, needsRecording, type RecordedBounds } from "../lib/bounds";
 import { overriding } from "../lib/adjustments";
-import { basisOf, counts, lacking, usually } from "../lib/decisions";
+import { basisOf, counts, lacking, lastChange, usually } from "../lib/decisions";
 import { parseName, shadowSuffix } from "../lib/names";
-import { paceOf, targetBits } from "../lib/state";
+import { Overridden, paceOf, targetBits } from "../lib/state";
 import { Engine } from "../playground/engine";
 import { recordedOf } from "../playground/recorded";
 import { base, changeQuery, fleetPath, navigate, usePlace } from "../router";
@@ -91,11 +91,11 @@ export function TargetView(props: { name: string }) {
       <header class="target-head">
         <div class="target-title">
           <h1>{short}</h1>
-          <div class="chips"><Chips bits={bits} /><StageChips decision={latest} most={3} /></div>
+          <div class="chips"><Chips bits={bits} /><StageChips decision={latest} most={3} but={bits & Overridden ? "Override" : undefined} /></div>
           <p class="muted">
             {target.scaleTargetRef?.kind ? `${target.scaleTargetRef.kind} ${target.scaleTargetRef.name ?? ""} · ` : ""}
             last asked <Ago time={asked.time} now={now} />
-            {asked.usually > 0 && !asked.missed && <> (usually every {duration(asked.usually)})</>} · last changed <Ago time={millis(status.lastScaleTime)} now={now} />
+            {asked.usually > 0 && !asked.missed && <> (usually every {duration(asked.usually)})</>} · last changed <Ago time={lastChange(status.lastScaleTime, decisions)} now={now} />
               <Links name={name} />
           </p>
           {target.targetSpec?.fleet && (
