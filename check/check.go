@@ -380,7 +380,7 @@ func (s *Settings) results(c *change, h *History) (out []Result) {
 				}
 				if l.Level != Off {
 					result.Status = l.broken()
-					if c.lost {
+					if c.lost || h != nil && h.mixed != nil && h.added {
 						result.Status = Failed // it would be a way around all the others
 					}
 				}

@@ -13,8 +13,11 @@ import (
 	"testing"
 	"time"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -530,6 +533,33 @@ func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
 	got = run(t, fmt.Sprintf(stored, 5), fmt.Sprintf(named, 6), "", recorded(t, other("zzz"), other("api"), other("web")))
 	if h := got.Specs[0].History; h == nil || h.Recordings != 1 || h.Other != "" || got.Specs[0].Object != "shop/api" || h.usable() != nil {
 		t.Errorf("%+v", got.Specs[0])
+	}
+	// A name has a cluster, too: a change of one is not judged by the load of another.
+	in := func(cluster string) *recording.Scenario {
+		s := other("api")
+		s.Steps[0].Request = &setpointv1.RecommendRequest{Target: "clusters/" + cluster + "/namespaces/shop/targets/api"}
+		return s
+	}
+	h := &histories{measured: make(map[*change]*History), others: make(map[string]bool)}
+	for _, name := range []string{"clusters/demo/namespaces/shop/targets/api", "clusters/staging/namespaces/shop/targets/api", ""} {
+		spec := &lint.Spec{Autoscaler: &hpa.Autoscaler{Object: in("demo").HPA, Stored: &setpointv1.TargetSpec{Name: name}}, Kind: "Autoscaler"}
+		h.changes = append(h.changes, &change{what: Changed, new: spec})
+	}
+	for _, cluster := range []string{"demo", "staging", "third"} {
+		h.added = cluster == "third"
+		if err := h.take(t.Context(), "", in(cluster)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, cluster := range []string{"demo", "staging", "demo"} {
+		if got := h.measured[h.changes[i]]; got.cluster != cluster || len(got.backtests)+got.UnusableCount != 1 || (got.mixed != nil) != (i == 2) {
+			t.Errorf("%s: %+v", cluster, got)
+		}
+	}
+	for _, r := range Defaults().results(h.changes[2], h.measured[h.changes[2]]) {
+		if r.Rule == "history" && (r.Status != Failed || !strings.Contains(r.Why, "several clusters, demo and ")) {
+			t.Errorf("what the range adds must not be a way around the rules: %+v", r)
+		}
 	}
 	// Rules of a target are those of what it was taken to be.
 	const rules = "rules: {history: off}\ntargets: [{match: shop/api, rules: {history: 1000}}]"

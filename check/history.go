@@ -77,10 +77,13 @@ type History struct {
 	bound  [2]bool
 	// backtests are those of scenarios until finish adds them: the order of files says nothing.
 	backtests []backtests
-	// spans are the times that are covered, in order and apart. mixed: recordings of several objects are given
-	// for a spec without a name.
+	// spans are the times that are covered, in order and apart.
 	spans []span
-	mixed bool
+	// cluster of the recordings, empty: none says it. mixed tells of recordings of several objects, added whether
+	// the range adds one of them.
+	cluster string
+	mixed   error
+	added   bool
 }
 
 type span struct{ from, to time.Time }
@@ -240,49 +243,49 @@ func (h *histories) read(ctx context.Context, name string, r io.Reader, tell fun
 	return nil
 }
 
-// recordedObject is the namespace/name of what a scenario is about.
-func recordedObject(s *recording.Scenario) string {
-	if s.HPA != nil {
-		return s.HPA.Namespace + "/" + s.HPA.Name
-	}
+// recordedObject is the namespace/name of what a scenario is about, and its cluster; empty: not known.
+func recordedObject(s *recording.Scenario) (object, cluster string) {
 	if len(s.Steps) > 0 && s.Steps[0].Request != nil {
 		if name, ok := target.Parse(s.Steps[0].Request.GetTarget()); ok {
-			return name.Namespace + "/" + name.Target
+			object, cluster = name.Namespace+"/"+name.Target, name.Cluster
 		}
 	}
-	return ""
+	if s.HPA != nil {
+		object = s.HPA.Namespace + "/" + s.HPA.Name
+	}
+	return object, cluster
 }
 
 // take measures the changes that a scenario is about.
 func (h *histories) take(ctx context.Context, file string, scenario *recording.Scenario) error {
-	// What an agent's shadow was asked is what its object was.
-	object, matched := strings.TrimSuffix(recordedObject(scenario), target.ShadowSuffix), false
+	object, cluster := recordedObject(scenario)
+	object = strings.TrimSuffix(object, target.ShadowSuffix) // what an agent's shadow was asked is what its object was
 	if c := h.nameless(); c != nil {
-		got := h.measured[c]
-		if got == nil || got.Other == object {
-			return h.measure(ctx, file, scenario, c, object)
-		}
-		got.mixed = true
-		return nil
+		return h.measure(ctx, file, scenario, c, object, cluster)
 	}
-	for _, c := range h.changes {
-		if c.new == nil {
-			matched = matched || objectOf(c.old) == object
-			continue
+	same := func(s *lint.Spec) bool {
+		if s == nil || objectOf(s) != object {
+			return false
 		}
-		same := objectOf(c.new) == object || c.old != nil && objectOf(c.old) == object
-		if !same {
+		name, named := target.Parse(s.Stored.GetName())
+		return !named || cluster == "" || name.Cluster == cluster
+	}
+	matched := false
+	for _, c := range h.changes {
+		if !same(c.new) && !same(c.old) {
 			continue
 		}
 		matched = true
-		if err := h.measure(ctx, file, scenario, c, ""); err != nil {
+		if c.new == nil {
+			continue
+		}
+		if err := h.measure(ctx, file, scenario, c, "", cluster); err != nil {
 			return err
 		}
 	}
-	if matched {
-		return nil
+	if !matched {
+		h.others[object] = true
 	}
-	h.others[object] = true
 	return nil
 }
 
@@ -299,7 +302,7 @@ func (h *histories) nameless() *change {
 }
 
 // measure adds a scenario to a change's history.
-func (h *histories) measure(ctx context.Context, file string, scenario *recording.Scenario, c *change, other string) error {
+func (h *histories) measure(ctx context.Context, file string, scenario *recording.Scenario, c *change, other, cluster string) error {
 	if c.what == Same || c.refused != nil {
 		return nil
 	}
@@ -307,6 +310,17 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 	if got == nil {
 		got = &History{Other: other}
 		h.measured[c] = got
+	}
+	got.added = got.added || h.added
+	switch {
+	case got.Other != other:
+		got.mixed = errors.New("the recordings are of several autoscalers, and this stored spec has no name: give it one (name), or give the recordings of one")
+		return nil
+	case got.cluster == "":
+		got.cluster = cluster
+	case cluster != "" && cluster != got.cluster:
+		got.mixed = fmt.Errorf("the recordings are of several clusters, %s and %s: give those of one, or give a stored spec's name, which has its cluster", got.cluster, cluster)
+		return nil
 	}
 	if h.steps += len(scenario.Steps); h.steps > MaxSteps {
 		return fmt.Errorf("%s: the recordings of changed specs have more than %d steps; give a shorter time", file, MaxSteps)
@@ -584,8 +598,8 @@ func (h *History) usable() error {
 	switch {
 	case h == nil:
 		return errNone
-	case h.mixed:
-		return errors.New("the recordings are of several autoscalers, and this stored spec has no name: give it one (name), or give the recordings of one")
+	case h.mixed != nil:
+		return h.mixed
 	case h.Recordings == 0 && h.UnusableCount > 0:
 		return errors.New(h.Unusable[0])
 	case h.Recordings == 0 || h.CoveredSeconds == 0:
