@@ -281,7 +281,7 @@ func (c *call) membersOf(k *known, next *state) string {
 			said = append(said, "member "+what+": "+k.spec.fleet.Members[i].Name)
 		}
 	}
-	return strings.Join(said, "; ")
+	return apierror.ClipMarked(strings.Join(said, "; "))
 }
 
 // moved logs and counts a member that became lost, or returned.
