@@ -191,6 +191,9 @@ func (s *Scenario) replicas(a *Autoscaler) int32 {
 	return max(1, a.Spec.MinReplicas)
 }
 
+// Bounded reports whether there is a load that a pod can't serve. Else nothing is ever short.
+func (w *Workload) Bounded() bool { return !math.IsInf(w.capacity(), 1) }
+
 // capacity is what a pod serves, units per second.
 func (w *Workload) capacity() float64 {
 	if w.Capacity > 0 {

@@ -38,6 +38,9 @@ const asYAML = "yaml"
 // ownKind is Setpoint's own kind of manifests.
 const ownKind = "Autoscaler"
 
+// unbounded says what a search can't tell.
+const unbounded = "warning: whether a spec is enough is not known: nothing can be short in a scenario whose pods have no capacity and no limit of the cpu that load uses"
+
 // unchanged says why the chosen spec is the given one.
 const unchanged = "the spec as it is: none that passes is more than 5 % cheaper"
 
@@ -155,6 +158,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	_ = redrawn.PacedBy(a)
+	if !scenario.Workload.Bounded() {
+		fmt.Fprintln(cmd.ErrOrStderr(), unbounded)
+	}
 	bar := cli.NewProgress(cmd.ErrOrStderr(), "runs", 0)
 	result, err := tune.Run(cmd.Context(), scenario, a, c.goal, tune.Options{
 		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: bar.Of,

@@ -183,12 +183,14 @@ func TestTuneWhereNothingRuns(t *testing.T) {
 func TestTuneFormsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	endless := clitest.File(t, "endless.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	for _, tt := range []struct {
 		name string
 		args []string
 		code int
 		want string
 	}{
+		{"nothing can be short", []string{"-f", endless, simulatedBy, "--candidates=5"}, 0, unbounded},
 		{"lines", []string{"-f", simulated, simulatedBy, "--candidates=10", "-o", "json"}, 0, `"front":[{"spec":{`},
 		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
 		{"no scenario", []string{simulatedBy}, cli.ExitUsage, "--file is required"},
