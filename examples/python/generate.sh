@@ -14,7 +14,9 @@ cd third_party
 files+=(buf/validate/*.proto google/api/*.proto google/rpc/*.proto)
 includes=(-I "$proto" -I "$proto/third_party")
 
-if "$python" -c 'import grpc_tools' 2>/dev/null; then
+tools=$("$python" -m grpc_tools.protoc --version 2>/dev/null || true)
+# Debian 12's has a protoc of 2017, which knows no optional fields.
+if [[ $tools && ! $tools =~ \ 3\.([0-9]|1[0-4])\. ]]; then
   include=$("$python" -c 'import grpc_tools, os; print(os.path.join(os.path.dirname(grpc_tools.__file__), "_proto"))')
   "$python" -m grpc_tools.protoc "${includes[@]}" -I "$include" --python_out="$out" --grpc_python_out="$out" "${files[@]}"
 elif command -v protoc >/dev/null && command -v grpc_python_plugin >/dev/null; then
