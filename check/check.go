@@ -120,6 +120,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	c := in.Changes
 	c.Old.ready()
 	c.New.ready()
+	c.Old.around(c.New)
 	all := c.Old.pair(c.New, in.Range == nil)
 	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
 	if in.Range != nil {
@@ -181,8 +182,11 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
 		out.Notes = append(out.Notes, "recordings of others, which do not change: "+Some(slices.Sorted(maps.Keys(measured.others))))
 	}
-	var twice []string
+	var twice, around []string
 	for _, of := range all {
+		if of.around {
+			around = append(around, objectOf(of.new))
+		}
 		if of.what != Added || in.Range == nil {
 			continue
 		}
@@ -193,6 +197,9 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		if len(others) > 0 {
 			twice = append(twice, fmt.Sprintf("%s of %s is in %s, too", objectOf(of.new), of.new.File, others[0]))
 		}
+	}
+	if len(around) > 0 {
+		out.Notes = append(out.Notes, "lint alone judges the change of a workload, or of what is beside it, because recordings are of before: "+Some(around))
 	}
 	if len(twice) > 0 {
 		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(slices.Compact(twice)))
@@ -314,6 +321,9 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	}
 	if c.old != nil && c.new != nil && objectOf(c.old) != objectOf(c.new) {
 		out.OldObject = objectOf(c.old)
+	}
+	if c.what == Same && c.around {
+		out.What = Around
 	}
 	known := make(map[string]bool)
 	for _, f := range before {

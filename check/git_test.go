@@ -385,3 +385,39 @@ func TestDefinedTwice(t *testing.T) {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
+
+// A change of the workload, or of what is beside it, is judged by what lint finds with it, in whichever file.
+func TestWhatChangesAroundASpec(t *testing.T) {
+	t.Parallel()
+	const workload = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web, namespace: shop}\nspec: {selector: {matchLabels: {app: web}}, template: {metadata: {labels: {app: web}}, spec: {containers: [%s]}}}\n"
+	const vertical = "apiVersion: autoscaling.k8s.io/v1\nkind: VerticalPodAutoscaler\nmetadata: {name: web, namespace: shop}\nspec: {targetRef: {apiVersion: apps/v1, kind: Deployment, name: web}%s}\n"
+	limited, changed := fmt.Sprintf(workload, `{name: a, resources: {requests: {cpu: 500m}, limits: {cpu: "1"}}}`), "HorizontalPodAutoscaler shop/web web.yaml: "
+	for name, tt := range map[string]struct{ before, after, want string }{
+		"a lower limit":     {limited, strings.Replace(limited, `"1"`, "300m", 1), "failed; " + Around + " " + changed + "failed"},
+		"without requests":  {limited, fmt.Sprintf(workload, "{name: a}"), "failed; " + Around + " " + changed + "failed"},
+		"another container": {limited, fmt.Sprintf(workload, "{name: a}, {name: b}"), "failed; " + Around + " " + changed + "failed"},
+		"more of all":       {limited, strings.Replace(limited, "500m", "600m", 1), "passed; " + Around + " " + changed + "passed"},
+		"another image":     {limited, strings.Replace(limited, "name: a,", "name: a, image: b,", 1), "passed"},
+		"another VPA":       {limited + "---\n" + fmt.Sprintf(vertical, ", updatePolicy: {updateMode: 'Off'}"), limited + "---\n" + fmt.Sprintf(vertical, ""), "failed; " + Around + " " + changed + "failed"},
+		"nothing of it":     {limited + "---\n" + fmt.Sprintf(vertical, ""), fmt.Sprintf(vertical, "") + "---\n" + limited, "passed"},
+	} {
+		r := newRepository(t)
+		r.commit("web.yaml", scaler("web", 5), "workload.yaml", tt.before)
+		r.commit("workload.yaml", tt.after)
+		got, err := r.run("HEAD~1..HEAD")
+		if err != nil || outline(got) != tt.want {
+			t.Errorf("%s: %s, %v, want %s", name, outline(got), err, tt.want)
+		}
+		if told := strings.Contains(strings.Join(got.Notes, "\n"), "because recordings are of before: shop/web"); told != strings.Contains(tt.want, "web") {
+			t.Errorf("%s: %q", name, got.Notes)
+		}
+	}
+	// Files that the user named, as rendered ones, have both, or say nothing of it.
+	web := scaler("web", 5) + "---\n"
+	if got := run(t, web+limited, web+fmt.Sprintf(workload, "{name: a}"), "", nil); outline(got) != "failed; "+Around+" "+changed+"failed" {
+		t.Error(outline(got))
+	}
+	if got := run(t, web, web+fmt.Sprintf(workload, "{name: a}"), "", nil); outline(got) != "passed" {
+		t.Error(outline(got))
+	}
+}

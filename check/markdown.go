@@ -92,10 +92,10 @@ func (s *SpecReport) hours() string {
 			return r.New
 		}
 	}
-	if s.What == Same || s.What == Removed {
-		return ""
+	if s.What == Added || s.What == Changed {
+		return "not checked by history"
 	}
-	return "not checked by history"
+	return ""
 }
 
 // broken are the rules that do not hold, the worst first.

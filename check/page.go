@@ -64,7 +64,7 @@ func Document() string {
 		"- **Object and External metrics** are taken as they were recorded, whatever the count. The report names them.\n" +
 		"- **What was never recorded**, such as a sale next month, no rule sees.\n\n" +
 		"## Bounds\n\n" +
-		fmt.Sprintf("%d changed autoscalers; of a range %d changed files of YAML or JSON, each of up to %d MiB, all of a commit up to %d MiB; %d scenarios and %d recorded\nevaluations of changed autoscalers. Beyond these a check fails with exit code 2. Of files beside the changed ones, which lint reads, at most %d; the\nreport says how many are left out. The summary in Markdown has at most %d KiB.\n\n"+
+		fmt.Sprintf("%d autoscalers that change, or whose workload does; of a range %d changed files of YAML or JSON, each of up to %d MiB, all of a commit up to %d MiB; %d scenarios and %d recorded\nevaluations of changed autoscalers. Beyond these a check fails with exit code 2. Of files beside the changed ones, which lint reads, at most %d; the\nreport says how many are left out. The summary in Markdown has at most %d KiB.\n\n"+
 			"What a file of recordings may have, also uncompressed, [its format](recordings.md#the-file) says. One that is named and has no scenario fails with exit code 2: what should have\n"+
 			"written it may have failed.\n\n"+
 			"A check takes some 3 ms of processor time for each recorded evaluation of 15 pods: 16 s for a day at 15 s, and a second without recordings.\n",

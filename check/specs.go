@@ -29,14 +29,17 @@ const (
 	Removed = "removed"
 	// Same decides the same: only other things than the spec are changed.
 	Same = "the same spec"
+	// Around is Same as well, but not so the workload, or what else lint looks at.
+	Around = "the same spec; its workload, or what is beside it, changes"
 )
 
 // Side are the specs before or after a change, with what is beside them.
 type Side struct {
 	linter *lint.Linter
 	specs  []lint.Spec
-	// files are those whose specs are compared, nil: all.
-	files map[string]bool
+	// files are those whose specs are compared, nil: all. beside are the specs of the others.
+	files  map[string]bool
+	beside []lint.Spec
 	// places are the files that have each kind and name.
 	places map[string][]string
 }
@@ -58,6 +61,8 @@ func (s *Side) ready() {
 		s.places[named] = append(s.places[named], spec.File)
 		if s.files == nil || s.files[spec.File] {
 			s.specs = append(s.specs, spec)
+		} else {
+			s.beside = append(s.beside, spec)
 		}
 	}
 }
@@ -79,6 +84,8 @@ type change struct {
 	// none is why there is no history, lost whether the change itself may be to blame.
 	none string
 	lost bool
+	// around reports whether the workload, or what else lint looks at, changes.
+	around bool
 }
 
 // of is the spec that findings are about: the new one, or that which is removed.
@@ -91,6 +98,25 @@ func (c *change) of() *lint.Spec {
 
 // objectOf is namespace/name.
 func objectOf(s *lint.Spec) string { return s.Object.Namespace + "/" + s.Object.Name }
+
+// around adds the specs of files that do not change whose workload, or what else lint looks at, does.
+func (s *Side) around(next *Side) {
+	same := make(map[string]*lint.Spec)
+	for i := range s.beside {
+		spec := &s.beside[i]
+		same[spec.File+" "+spec.Kind+" "+objectOf(spec)] = spec
+	}
+	for _, spec := range next.beside {
+		if old := same[spec.File+" "+spec.Kind+" "+objectOf(&spec)]; old != nil && !alike(old, &spec) {
+			s.specs, next.specs = append(s.specs, *old), append(next.specs, spec)
+		}
+	}
+}
+
+// alike reports whether lint looks at the same things beside two specs.
+func alike(old, now *lint.Spec) bool {
+	return reflect.DeepEqual(old.Workload, now.Workload) && reflect.DeepEqual(old.Beside, now.Beside)
+}
 
 // pair finds which old spec became which new one: of the same kind, namespace, name and file; then of another
 // file; then of another kind; then of another name that scales the same workload, with or without its namespace. If each side has one spec only they are a pair, whatever their names.
@@ -159,7 +185,9 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 			c.old.Member == c.new.Member && proto.Equal(c.old.Stored.GetFleet(), c.new.Stored.GetFleet()) {
 			c.what = Same
 		}
-		return c.what == Same && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
+		// Of files that the user named one side may have no workloads.
+		c.around = !alike(c.old, c.new) && (s.files != nil || c.old.Workload != nil && c.new.Workload != nil)
+		return c.what == Same && !c.around && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
 	})
 }
 

@@ -47,11 +47,6 @@ func (b *besides) read(kind schema.GroupVersionKind, namespace, name string, dat
 }
 
 func (b *besides) vertical(namespace, name string, data []byte) error {
-	type policy struct {
-		ContainerName       string    `json:"containerName"`
-		Mode                string    `json:"mode"`
-		ControlledResources *[]string `json:"controlledResources"`
-	}
 	var in struct {
 		Spec struct {
 			TargetRef    autoscalingv2.CrossVersionObjectReference `json:"targetRef"`
@@ -59,7 +54,7 @@ func (b *besides) vertical(namespace, name string, data []byte) error {
 				UpdateMode string `json:"updateMode"`
 			} `json:"updatePolicy"`
 			ResourcePolicy struct {
-				ContainerPolicies []policy `json:"containerPolicies"`
+				ContainerPolicies []verticalPolicy `json:"containerPolicies"`
 			} `json:"resourcePolicy"`
 		} `json:"spec"`
 	}
@@ -70,29 +65,11 @@ func (b *besides) vertical(namespace, name string, data []byte) error {
 	if mode == "Off" {
 		return nil // it only recommends
 	}
-	policies := in.Spec.ResourcePolicy.ContainerPolicies
-	sets := func(p *policy, resource string) bool {
-		return p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
-	}
-	controls := func(container, resource string) bool {
-		rest := -1
-		for i := range policies {
-			switch p := &policies[i]; {
-			case p.ContainerName == "*":
-				rest = i
-			case p.ContainerName == container:
-				return sets(p, resource)
-			case container == "" && sets(p, resource):
-				return true
-			}
-		}
-		return rest < 0 || sets(&policies[rest], resource)
-	}
 	key := keyOf(namespace, in.Spec.TargetRef, "")
 	if b.verticals == nil {
 		b.verticals = make(map[string][]Vertical)
 	}
-	b.verticals[key] = append(b.verticals[key], Vertical{name, mode, controls})
+	b.verticals[key] = append(b.verticals[key], Vertical{name, mode, in.Spec.ResourcePolicy.ContainerPolicies})
 	return nil
 }
 

@@ -115,9 +115,32 @@ type Beside struct {
 // Vertical is a VerticalPodAutoscaler: Mode is its updateMode, not Off.
 type Vertical struct {
 	Name, Mode string
-	// Controls reports whether it sets a container's request of a resource; without a name: of
-	// any container.
-	Controls func(container, resource string) bool
+	policies   []verticalPolicy
+}
+
+type verticalPolicy struct {
+	ContainerName       string    `json:"containerName"`
+	Mode                string    `json:"mode"`
+	ControlledResources *[]string `json:"controlledResources"`
+}
+
+// controls reports whether it sets a container's request of a resource; without a name: of any container.
+func (v *Vertical) controls(container, resource string) bool {
+	sets := func(p *verticalPolicy) bool {
+		return p.Mode != "Off" && (p.ControlledResources == nil || slices.Contains(*p.ControlledResources, resource))
+	}
+	rest := -1
+	for i := range v.policies {
+		switch p := &v.policies[i]; {
+		case p.ContainerName == "*":
+			rest = i
+		case p.ContainerName == container:
+			return sets(p)
+		case container == "" && sets(p):
+			return true
+		}
+	}
+	return rest < 0 || sets(&v.policies[rest])
 }
 
 // Budget is a PodDisruptionBudget: Field is minAvailable or maxUnavailable, Amount a count or a

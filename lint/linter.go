@@ -103,6 +103,9 @@ type Spec struct {
 	Line int
 	// Member is the fleet that a manifest's autoscaler is a member of; empty: none.
 	Member string
+	// Workload and Beside are what its rules look at besides the spec.
+	Workload *Workload
+	Beside   Beside
 	// Err tells of stages that can't be read; Autoscaler has none then.
 	Err error
 }
@@ -116,6 +119,8 @@ func (l *Linter) Specs() []Spec {
 			s.Autoscaler = &hpa.Autoscaler{File: l.files[i], Object: object}
 		}
 		s.Member, _ = l.dump.Fleet(object) // Check tells
+		of := l.subject(i, object, nil, 0)
+		s.Workload, s.Beside = of.Workload, of.Beside
 		switch {
 		case l.loose[object] != nil:
 		case l.dump.Version(object) == autoscalingv1.GroupVersion.String():

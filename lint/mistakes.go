@@ -88,7 +88,7 @@ func vpaSameMetric(s *subject) {
 			}
 		}
 		for _, v := range s.Beside.Verticals {
-			if !slices.ContainsFunc(names, func(name string) bool { return v.Controls(name, m.Resource) }) {
+			if !slices.ContainsFunc(names, func(name string) bool { return v.controls(name, m.Resource) }) {
 				continue
 			}
 			whose := "running pods"
