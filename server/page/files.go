@@ -47,7 +47,7 @@ var worker = regexp.MustCompile(`(^|[-_.])worker[-_.]`)
 
 // Files serves the files of a page. It is safe for concurrent use.
 type Files struct {
-	files map[string]*file
+	files map[string]func() (*file, error)
 	// folders are the top-level folders: paths in them are never routes of the page.
 	folders map[string]bool
 }
@@ -71,41 +71,41 @@ func (f *file) content() []byte {
 	return f.plain
 }
 
-// New reads the files of a page, which must have an index.html.
+// New lists the files of a page, which must have an index.html. Each is read when a client first asks for it: most
+// services are never asked, and the playground's engine alone has megabytes.
 func New(from fs.FS) (*Files, error) {
-	f := &Files{files: make(map[string]*file), folders: make(map[string]bool)}
-	contents := make(map[string][]byte)
+	f := &Files{files: make(map[string]func() (*file, error)), folders: make(map[string]bool)}
+	names := make(map[string]bool)
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
-		case entry.IsDir():
-			if name != "." && !strings.Contains(name, "/") {
-				f.folders[name] = true
-			}
-			return nil
+		case !entry.IsDir():
+			names[name] = true
+		case name != "." && !strings.Contains(name, "/"):
+			f.folders[name] = true
 		}
-		contents[name], err = fs.ReadFile(from, name)
-		return err
+		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("read the page's files: %w", err)
+		return nil, fmt.Errorf("list the page's files: %w", err)
 	}
-	for name, content := range contents {
-		if isVariant(name, contents) || strings.HasSuffix(name, ".gz") {
+	for name := range names {
+		if isVariant(name, names) || strings.HasSuffix(name, ".gz") {
 			continue // gzip without its file is what an older build has left
 		}
 		// A file that exists only as brotli is decompressed for clients that do not accept that:
 		// browsers on connections they do not trust.
-		if plain, only := strings.CutSuffix(name, ".br"); only {
-			if f.files[plain], err = newPackedFile(plain, content); err != nil {
-				return nil, err
+		plain, only := strings.CutSuffix(name, ".br")
+		if types[path.Ext(plain)] == "" {
+			return nil, fmt.Errorf("the page's file %s: unknown media type of %q", plain, path.Ext(plain))
+		}
+		f.files[plain] = sync.OnceValues(func() (*file, error) {
+			if only {
+				return readPacked(from, plain)
 			}
-			continue
-		}
-		if f.files[name], err = newFile(name, content, contents[name+".br"], contents[name+".gz"]); err != nil {
-			return nil, err
-		}
+			return read(from, name, names)
+		})
 	}
 	if f.files[index] == nil {
 		return nil, errors.New("the page has no " + index)
@@ -114,9 +114,9 @@ func New(from fs.FS) (*Files, error) {
 }
 
 // isVariant reports whether a file is the compressed form of another file that exists.
-func isVariant(name string, contents map[string][]byte) bool {
+func isVariant(name string, names map[string]bool) bool {
 	for _, suffix := range []string{".br", ".gz"} {
-		if plain, is := strings.CutSuffix(name, suffix); is && contents[plain] != nil {
+		if plain, is := strings.CutSuffix(name, suffix); is && names[plain] {
 			return true
 		}
 	}
@@ -126,14 +126,15 @@ func isVariant(name string, contents map[string][]byte) bool {
 // maxUnpacked limits the decompressed size of an embedded file, in bytes.
 const maxUnpacked = 64 << 20
 
-// newPackedFile is newFile for a file that exists only as brotli. The other encodings are
-// created once, when a client needs them.
-func newPackedFile(name string, packed []byte) (*file, error) {
-	f, err := newFile(name, packed, packed, nil)
+// readPacked is read for a file that exists only as brotli. The other encodings are created once, when a client needs
+// them.
+func readPacked(from fs.FS, name string) (*file, error) {
+	packed, err := fs.ReadFile(from, name+".br")
 	if err != nil {
 		return nil, err
 	}
-	f.plain = nil
+	f := newFile(name, packed)
+	f.plain, f.brotli = nil, packed
 	f.unpack = sync.OnceValue(func() []byte {
 		content, err := io.ReadAll(io.LimitReader(brotli.NewReader(bytes.NewReader(packed)), maxUnpacked))
 		if err != nil {
@@ -145,12 +146,36 @@ func newPackedFile(name string, packed []byte) (*file, error) {
 	return f, nil
 }
 
-func newFile(name string, content, brotli, gzipped []byte) (*file, error) {
-	extension := path.Ext(name)
-	f := &file{contentType: types[extension], cacheControl: "no-cache", policy: Policy, plain: content, brotli: brotli}
-	if f.contentType == "" {
-		return nil, fmt.Errorf("the page's file %s: unknown media type of %q", name, extension)
+// read reads a file and its compressed forms.
+func read(from fs.FS, name string, names map[string]bool) (*file, error) {
+	content, err := fs.ReadFile(from, name)
+	if err != nil {
+		return nil, err
 	}
+	f := newFile(name, content)
+	if names[name+".br"] {
+		if f.brotli, err = fs.ReadFile(from, name+".br"); err != nil {
+			return nil, err
+		}
+	}
+	switch {
+	case names[name+".gz"]:
+		gzipped, err := fs.ReadFile(from, name+".gz")
+		if err != nil {
+			return nil, err
+		}
+		f.gzip = func() []byte { return gzipped }
+	case packed[path.Ext(name)] || len(content) < leastCompressed:
+		f.gzip = func() []byte { return nil }
+	default:
+		f.gzip = sync.OnceValue(func() []byte { return compress(content) })
+	}
+	return f, nil
+}
+
+// newFile is a file without compressed forms; the content gives its tag.
+func newFile(name string, content []byte) *file {
+	f := &file{contentType: types[path.Ext(name)], cacheControl: "no-cache", policy: Policy, plain: content}
 	if base := path.Base(name); hashed.MatchString(base) {
 		f.cacheControl = "public, max-age=31536000, immutable"
 	}
@@ -159,15 +184,7 @@ func newFile(name string, content, brotli, gzipped []byte) (*file, error) {
 	}
 	sum := sha256.Sum256(content)
 	f.tag = hex.EncodeToString(sum[:12])
-	switch {
-	case gzipped != nil:
-		f.gzip = func() []byte { return gzipped }
-	case packed[extension] || len(content) < leastCompressed:
-		f.gzip = func() []byte { return nil }
-	default:
-		f.gzip = sync.OnceValue(func() []byte { return compress(content) })
-	}
-	return f, nil
+	return f
 }
 
 func compress(content []byte) []byte {
@@ -191,7 +208,12 @@ func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page has no such file", http.StatusNotFound)
 		return
 	}
-	found.serve(w, r)
+	file, err := found()
+	if err != nil {
+		http.Error(w, "the page's file can't be read", http.StatusInternalServerError)
+		return
+	}
+	file.serve(w, r)
 }
 
 // isRoute reports whether a path may be a route of the page rather than a file's: it is in
