@@ -2,6 +2,7 @@ package staged
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -175,12 +176,14 @@ func (c *calendar) endOf(start time.Time) time.Time {
 func (c *calendar) at(now time.Time) (active bool, ended, next time.Time) {
 	all := c.startsTo(now)
 	if len(all) > 0 {
-		end := c.endOf(all[len(all)-1])
-		if now.Before(end) {
+		if now.Before(c.endOf(all[len(all)-1])) {
 			return true, time.Time{}, time.Time{}
 		}
-		if end.After(all[len(all)-1]) { // it did not end at once
+	}
+	for _, start := range slices.Backward(all) {
+		if end := c.endOf(start); end.After(start) { // it did not end at once
 			ended = end
+			break
 		}
 	}
 	for _, start := range c.startsTo(now.Add(c.GetRampUp().AsDuration() + time.Minute))[len(all):] {

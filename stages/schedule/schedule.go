@@ -41,8 +41,7 @@ type Times struct {
 // Period is a time in which a schedule stays active or inactive.
 type Period struct {
 	Active bool
-	// Ended is when the active period before an inactive one ended; the zero time: there was none, or a
-	// start at which it ended at once came after it.
+	// Ended is when the active period before an inactive one ended; the zero time: there was none, or it is not near.
 	Ended time.Time
 	// Until is the first instant after the period; the zero time: there is none, or it is not near.
 	Until time.Time
@@ -236,10 +235,25 @@ func (t *Times) searchByEnd(now time.Time) Period {
 	}
 	p := Period{since: now}
 	if !start.IsZero() {
-		if p.since = start; t.isActive(start) {
-			p.Ended = t.end.firstAfter(start)
-			p.since = p.Ended
+		p.since = start
+	}
+	for range mostStarts {
+		if start.IsZero() {
+			break
 		}
+		if t.isActive(start) {
+			p.Ended = t.end.firstAfter(start)
+			break
+		}
+		before := start.Add(-time.Nanosecond)
+		if t.isActive(before) { // it ends at a start that ends at once
+			p.Ended = start
+			break
+		}
+		start = t.lastStart(before)
+	}
+	if p.Ended.After(p.since) {
+		p.since = p.Ended
 	}
 	next := t.nextStart(now)
 	p.changes = next
