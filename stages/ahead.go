@@ -135,18 +135,17 @@ func (t *timed) events(to []Bounds, from, last time.Time, steps int, least int32
 
 // boundsAt returns the bounds at an instant.
 func boundsAt(all []timed, now time.Time, least, most int32) (low, high int32) {
-	base := least
+	bases := rampBases{least, least}
 	for i := range all {
-		if t := &all[i]; t.Min > base && t.at(now).Active {
-			base = t.Min
+		if t := &all[i]; t.at(now).Active {
+			bases.add(t.Schedule)
 		}
 	}
-	base = min(base, most)
 	low, high = least, most
 	for i := range all {
 		t := &all[i]
 		p := t.at(now)
-		low = max(low, t.minimum(now, p, base).replicas)
+		low = max(low, t.minimum(now, p, bases.of(t.Schedule, most)).replicas)
 		if t.Max >= 0 && p.Active {
 			high = min(high, t.Max)
 		}

@@ -35,6 +35,7 @@ func TestBoundsAhead(t *testing.T) {
 		t.Fatal(err)
 	}
 	once := stages.Schedule{Name: "once", Times: late, Min: 30, Max: -1}
+	paced := stages.Schedule{Name: "paced", Times: times(t, "UTC", "0 0 * * 1", "", 24*time.Hour), Min: 10, Max: -1, MinPaced: true}
 	off := day
 	off.Suspended = true
 	for name, c := range map[string]struct {
@@ -49,6 +50,7 @@ func TestBoundsAhead(t *testing.T) {
 		"over a weekend":     {"2026-11-27T12:00:00Z", []stages.Schedule{day}, `27 12:00:00 20…50; 27 19:00:00 2…50 schedule "office" ends; 30 07:00:00 20…50 schedule "office" starts`},
 		"with ramps":         {"2026-11-23T06:00:00Z", []stages.Schedule{ramped}, `23 06:00:00 2…50; 23 06:30:00 2…50 schedule "office" begins to rise; 23 07:00:00 20…50 schedule "office" starts; 23 19:00:00 20…50 schedule "office" ends; 23 19:30:00 2…50 schedule "office" has fallen`},
 		"in a ramp":          {"2026-11-23T06:45:00Z", []stages.Schedule{ramped}, `23 06:45:00 11…50; 23 07:00:00 20…50 schedule "office" starts; 23 19:00:00 20…50 schedule "office" ends; 23 19:30:00 2…50 schedule "office" has fallen`},
+		"over a paced one":   {"2026-11-23T06:45:00Z", []stages.Schedule{ramped, paced}, `23 06:45:00 11…50; 23 07:00:00 20…50 schedule "office" starts; 23 19:00:00 20…50 schedule "office" ends; 23 19:30:00 10…50 schedule "office" has fallen`},
 		"two, the next two":  {"2026-11-23T06:00:00Z", []stages.Schedule{day, night}, `23 06:00:00 2…50; 23 07:00:00 20…50 schedule "office" starts; 23 19:00:00 2…50 schedule "office" ends`},
 		"two at one instant": {"2026-11-23T06:00:00Z", []stages.Schedule{day, {Name: "too", Times: day.Times, Min: 9, Max: -1}}, `23 06:00:00 2…50; 23 07:00:00 20…50 schedule "too" starts; 23 07:00:00 20…50 schedule "office" starts; 23 19:00:00 2…50 schedule "too" ends; 23 19:00:00 2…50 schedule "office" ends`},
 		"a maximum":          {"2026-11-23T20:00:00Z", []stages.Schedule{day, night}, `23 20:00:00 2…50; 23 21:00:00 2…10 schedule "night" starts; 24 05:00:00 2…50 schedule "night" ends`},

@@ -108,30 +108,49 @@ func (r *run) bounds() {
 	}
 }
 
-// rampBase is where ramps begin and end: at the minimum without the schedule.
-func (r *run) rampBase() int32 {
-	base := r.in.Spec.MinReplicas
+// rampBases are where ramps begin and end: at the minimum without their schedule. A ramp that acts at once leaves out the
+// paced minimums, which may not be reached yet.
+type rampBases struct{ atOnce, paced int32 }
+
+// add counts the minimum of an active schedule.
+func (b *rampBases) add(s *Schedule) {
+	if b.paced = max(b.paced, s.Min); !s.MinPaced {
+		b.atOnce = max(b.atOnce, s.Min)
+	}
+}
+
+// of is where the ramps of a schedule begin, at most at maxReplicas.
+func (b *rampBases) of(s *Schedule, most int32) int32 {
+	if s.MinPaced {
+		return min(b.paced, most)
+	}
+	return min(b.atOnce, most)
+}
+
+// rampBases are those of now.
+func (r *run) rampBases() rampBases {
+	b := rampBases{r.in.Spec.MinReplicas, r.in.Spec.MinReplicas}
 	if !slices.ContainsFunc(r.plan.Schedules, func(s Schedule) bool { return s.RampUp > 0 || s.RampDown > 0 }) {
-		return base
+		return b
 	}
 	for i := range r.plan.Schedules {
-		if s := &r.plan.Schedules[i]; !s.Suspended && s.Min > base && s.Times.At(r.now).Active {
-			base = s.Min
+		if s := &r.plan.Schedules[i]; !s.Suspended && s.Min > r.in.Spec.MinReplicas && s.Times.At(r.now).Active {
+			b.add(s)
 		}
 	}
-	return min(base, r.in.Spec.MaxReplicas)
+	return b
 }
 
 // scheduled finds the largest minimum and the smallest maximum of the schedules, by pace.
 func (r *run) scheduled(atOnce, paced *raise, most, limited *ceiling) {
-	base := r.rampBase()
+	bases := r.rampBases()
 	for i := range r.plan.Schedules {
 		s := &r.plan.Schedules[i]
 		if s.Suspended {
 			continue
 		}
 		p := s.Times.At(r.now)
-		if m := s.minimum(r.now, &p, base); m.replicas >= 0 {
+		if m := s.minimum(r.now, &p, bases.of(s, r.in.Spec.MaxReplicas)); m.replicas >= 0 {
 			of := atOnce
 			if s.MinPaced {
 				of = paced

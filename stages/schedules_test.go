@@ -203,18 +203,30 @@ func TestAPacedMaximumFollowsTheWindow(t *testing.T) {
 	}
 }
 
-// A ramp begins at the floor of the other schedules where that is larger.
+// A ramp begins at the floor of the other schedules where that is larger; one that acts at once leaves out those that are
+// paced, which are not reached.
 func TestARampBeginsAtOtherSchedules(t *testing.T) {
-	g := newTarget(t)
-	g.in.Spec.MaxReplicas = 50
-	s := office(t)
-	s.RampUp = 30 * time.Minute
-	g.around.Plan.Schedules = []stages.Schedule{s, always(t, "always", 10, -1)}
-	if d := g.ask(instant(t, "2026-11-23T06:30:00Z"), 4, 50); d.Desired != 10 {
-		t.Errorf("at its begin: %d, want 10", d.Desired)
-	}
-	if d := g.ask(instant(t, "2026-11-23T06:45:00Z"), 4, 50); d.Desired != 15 {
-		t.Errorf("half way from 10 to 20: %d, want 15 of %q", d.Desired, messages(&d))
+	onePodAMinute := recommender.ScalingRules{SelectPolicy: recommender.MaxChange, Policies: []recommender.ScalingPolicy{{Type: recommender.PodsPolicy, Value: 1, PeriodSeconds: 60}}}
+	for name, c := range map[string]struct {
+		paced, otherPaced bool
+		begin, half       int32
+	}{
+		"of two at once":          {false, false, 10, 15},
+		"over a paced":            {false, true, 5, 11},
+		"paced, over one at once": {true, false, 10, 11},
+	} {
+		g := newTarget(t)
+		g.in.Spec.MaxReplicas = 50
+		g.in.Spec.Behavior.ScaleUp = onePodAMinute
+		ramp, other := office(t), always(t, "always", 10, -1)
+		ramp.RampUp, ramp.MinPaced, other.MinPaced = 30*time.Minute, c.paced, c.otherPaced
+		g.around.Plan.Schedules = []stages.Schedule{ramp, other}
+		if d := g.ask(instant(t, "2026-11-23T06:30:00Z"), 4, 50); d.Desired != c.begin {
+			t.Errorf("%s, at its begin: %d, want %d", name, d.Desired, c.begin)
+		}
+		if d := g.ask(instant(t, "2026-11-23T06:45:00Z"), c.begin, 50); d.Desired != c.half {
+			t.Errorf("%s, half way: %d, want %d of %q", name, d.Desired, c.half, messages(&d))
+		}
 	}
 }
 

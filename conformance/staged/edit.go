@@ -157,13 +157,15 @@ func (e *editor) bounds(s *step) error {
 		w.active, w.ended, w.next = c.at(now)
 		all = append(all, w)
 	}
-	base := least
-	for _, w := range all {
-		if w.active && w.MinReplicas != nil {
-			base = max(base, w.GetMinReplicas())
+	baseOf := func(isPaced bool) int32 { // a ramp that acts at once leaves out paced minimums
+		base := least
+		for _, w := range all {
+			if w.active && w.MinReplicas != nil && (isPaced || w.GetMinPace() != "PACED") {
+				base = max(base, w.GetMinReplicas())
+			}
 		}
+		return min(base, most)
 	}
-	base = min(base, most)
 	floor, top, paced := int32(-1), int32(-1), proposal{replicas: -1}
 	lower := func(of *int32, to int32) {
 		if *of < 0 || to < *of {
@@ -174,7 +176,7 @@ func (e *editor) bounds(s *step) error {
 	for _, w := range all {
 		isPaced := w.GetMinPace() == "PACED"
 		rule := "schedule/" + w.GetName()
-		if n, is := minimumAt(now, w.Schedule, w.active, w.ended, w.next, base); is {
+		if n, is := minimumAt(now, w.Schedule, w.active, w.ended, w.next, baseOf(isPaced)); is {
 			if !isPaced {
 				floor = max(floor, n)
 			} else if n > paced.replicas {
