@@ -825,7 +825,7 @@ func TestFindingsHaveLines(t *testing.T) {
 
 func TestSARIFHasEveryFinding(t *testing.T) {
 	t.Parallel()
-	found := check(t, autoscaler(5, 5, onCPU, "")+deployment("replicas: 3", plain))
+	found := slices.Concat(check(t, autoscaler(5, 5, onCPU, "")+deployment("replicas: 3", plain)), Refused("web.yaml", errors.New("web.yaml: is no text")))
 	var out bytes.Buffer
 	if err := WriteSARIF(&out, found, "v1"); err != nil {
 		t.Fatal(err)

@@ -78,12 +78,14 @@ func (l *Linter) Read(name string, r io.Reader) error {
 		l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	}
 	l.dump.Own, l.dump.Beside, l.dump.Other = true, l.near.read, hpa.Other(name, l.loose)
-	if err := l.dump.Read(name, io.TeeReader(r, &head)); err != nil {
-		return hpa.Lined(name, head.Bytes(), err)
-	}
+	err := l.dump.Read(name, io.TeeReader(r, &head))
+	// Those before an error are of this file, too.
 	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):], l.loose)
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
+	}
+	if err != nil {
+		return hpa.Lined(name, head.Bytes(), err)
 	}
 	if len(l.files) > MaxAutoscalers {
 		return fmt.Errorf("%s: there are more than %d autoscalers", name, MaxAutoscalers)

@@ -46,5 +46,6 @@ func Markdown() string {
 			out.WriteString("\n\n")
 		}
 	}
-	return strings.TrimSuffix(out.String(), "\n")
+	fmt.Fprintf(&out, "### %s\n\n*%s, with exit code 2, in the outputs json and sarif.* **%s.** %s\n\n%s\n", Invalid.ID, Invalid.Severity, Invalid.Title, Invalid.Why, Invalid.Mend)
+	return out.String()
 }

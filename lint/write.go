@@ -3,12 +3,15 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/printable"
@@ -149,9 +152,47 @@ func uriOf(file string) string {
 	return (&url.URL{Path: filepath.ToSlash(file)}).String() // ./ before a first colon
 }
 
+// Invalid is the rule of Refused's findings.
+var Invalid = Rule{
+	ID: "invalid", Severity: Error, Title: "An invalid file or spec",
+	Why: "The API server, or the service, refuses it, so that what is in force stays. The other rules have not looked at it.", Mend: "Correct what the message says.",
+}
+
+// Refused are an error of Read or Check as findings, one for each of its lines. file is whose the error is, unless it is a Refusal.
+func Refused(file string, err error) (all []Finding) {
+	if joined, is := err.(interface{ Unwrap() []error }); is {
+		for _, one := range joined.Unwrap() {
+			all = append(all, Refused(file, one)...)
+		}
+		return all
+	}
+	if err == nil {
+		return nil
+	}
+	f := Finding{Rule: Invalid.ID, Severity: Invalid.Severity, File: file, Link: Page + "#" + Invalid.ID}
+	var refusal *Refusal
+	if errors.As(err, &refusal) {
+		f.File, f.Object = refusal.File, refusal.Object
+	}
+	for line := range strings.Lines(err.Error()) {
+		f.Line, f.Field, f.Message = 0, "spec", strings.TrimPrefix(strings.TrimSuffix(line, "\n"), f.File+":")
+		if number, rest, found := strings.Cut(f.Message, ": "); found {
+			if n, err := strconv.Atoi(strings.TrimPrefix(number, " line ")); err == nil {
+				f.Line, f.Message = n, rest
+			}
+		}
+		f.Message = strings.TrimPrefix(strings.TrimSpace(f.Message), f.Object+": ")
+		if path, rest, found := strings.Cut(f.Message, ": "); found && strings.HasPrefix(path, "spec.") {
+			f.Field, f.Message = path, rest
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
 // WriteSARIF writes the findings as one run of SARIF 2.1.0, which code hosts read.
 func WriteSARIF(w io.Writer, findings []Finding, version string) error {
-	return (&SARIF{Tool: "setpoint lint", Version: version}).Write(w, findings)
+	return (&SARIF{Tool: "setpoint lint", Version: version, More: []Rule{Invalid}, Page: Page}).Write(w, findings)
 }
 
 // SARIF is a run of a tool whose findings are of Rules, or of More, whose anchors are on the page at the
@@ -160,6 +201,18 @@ type SARIF struct {
 	Tool, Version string
 	More          []Rule
 	Page          string
+}
+
+// text is what a finding says, without the parts that it does not have.
+func (f *Finding) text() string {
+	text := f.Message
+	if f.Object != "" {
+		text = f.Object + ": " + text
+	}
+	if f.Arithmetic != "" {
+		text += " (" + f.Arithmetic + ")"
+	}
+	return text
 }
 
 // Write writes the run with its findings.
@@ -205,12 +258,13 @@ func (of *SARIF) Write(w io.Writer, findings []Finding) error {
 		if f.Line > 0 {
 			at.Physical.Region = &sarifRegion{f.Line}
 		}
-		at.Logical = []sarifLogical{{Name: f.Object + "/" + f.Field, Kind: "object", Property: f.Field}}
+		object := cmp.Or(f.Object, f.File)
+		at.Logical = []sarifLogical{{Name: object + "/" + f.Field, Kind: "object", Property: f.Field}}
 		r.Results = append(r.Results, sarifResult{
 			RuleID: f.Rule, RuleIndex: places[f.Rule], Level: string(f.Severity),
-			Message:      sarifText{f.Object + ": " + f.Message + " (" + f.Arithmetic + ")"},
+			Message:      sarifText{f.text()},
 			Locations:    []sarifLocation{at},
-			Fingerprints: map[string]string{"setpointFinding/v1": f.Rule + ":" + f.Object + ":" + f.Field},
+			Fingerprints: map[string]string{"setpointFinding/v1": f.Rule + ":" + object + ":" + f.Field},
 		})
 	}
 	encoder := json.NewEncoder(w)

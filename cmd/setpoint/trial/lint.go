@@ -89,37 +89,37 @@ func (c *lintCommand) run(cmd *cobra.Command, files []string) error {
 			return err
 		}
 	}
+	var refused, findings []lint.Finding // refused are the problems
 	for _, name := range files {
 		file, err := cli.Open(cmd, name)
 		if err == nil {
-			err = cli.BadInput(errors.Join(linter.Read(name, file), file.Close()))
+			err = errors.Join(linter.Read(name, file), file.Close())
 		}
-		problems = append(problems, err)
+		problems, refused = append(problems, err), append(refused, lint.Refused(name, err)...)
 	}
-	if linter.Autoscalers() == 0 {
-		if err := errors.Join(problems...); err != nil {
-			return cli.BadInput(err)
+	if linter.Autoscalers() > 0 {
+		if findings, err = linter.Check(cmd.Context()); errors.Is(err, lint.ErrTooMany) {
+			return cli.BadInput(errors.Join(problems...))
 		}
+		if cmd.Context().Err() != nil {
+			return err
+		}
+		problems, refused = append(problems, err), append(refused, lint.Refused("", err)...)
+	} else if len(refused) == 0 {
 		return cli.BadInput(errors.New("there is no autoscaler in the files"))
 	}
-	var findings []lint.Finding
-	if findings, err = linter.Check(cmd.Context()); errors.Is(err, lint.ErrTooMany) {
-		return cli.BadInput(errors.Join(problems...))
-	}
-	if cmd.Context().Err() != nil {
-		return err
-	}
-	problems = append(problems, cli.BadInput(err))
 	out := cmd.OutOrStdout()
-	switch c.output.Form {
+	switch err = nil; c.output.Form {
 	case cli.AsText:
-		err = lint.WriteText(out, findings, linter.Autoscalers(), linter.Invalid())
+		if linter.Autoscalers() > 0 {
+			err = lint.WriteText(out, findings, linter.Autoscalers(), linter.Invalid())
+		}
 	case cli.AsJSON:
-		err = lint.WriteJSON(out, findings)
+		err = lint.WriteJSON(out, append(findings, refused...))
 	case asRules:
 		err = lint.WriteRules(out, findings, linter.Autoscalers(), linter.Invalid())
 	case asSARIF:
-		err = lint.WriteSARIF(out, findings, cli.Version())
+		err = lint.WriteSARIF(out, append(findings, refused...), cli.Version())
 	}
 	if err != nil {
 		return fmt.Errorf("writing the findings: %w", err)

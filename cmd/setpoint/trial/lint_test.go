@@ -59,12 +59,37 @@ func TestLintExitCodes(t *testing.T) {
 	}
 }
 
-// What is wrong with one file does not keep the others from being looked at.
+// What is wrong with one file does not keep the others from being looked at, and is a finding for programs. A file that is
+// invalid in its middle keeps what it has.
 func TestLintLooksAtAllFiles(t *testing.T) {
 	t.Parallel()
-	broken := clitest.File(t, "broken.yaml", "kind: [")
-	got := run(t, "", "lint", broken, linted)
-	if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, "[target-unreachable]") || !strings.Contains(got.Stderr, "broken.yaml") {
+	const object = "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: half, namespace: shop}\nspec:\n" +
+		"  scaleTargetRef: {kind: Deployment, name: half, apiVersion: apps/v1}\n  minReplicas: 3\n  maxReplicas: 3\n"
+	half := clitest.File(t, "half.yaml", object+"---\n"+strings.NewReplacer("half", "rest", "max", "mox").Replace(object))
+	broken, low := clitest.File(t, "broken.yaml", "kind: ["), clitest.File(t, "low.yaml", strings.Replace(object, "max", "metrics: [{type: X}]\n  max", 1))
+	got := run(t, "", "lint", broken, half, linted)
+	if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, "[target-unreachable]") || !strings.Contains(got.Stdout, half+": shop/half: warning: the count is always 3") ||
+		!strings.Contains(got.Stderr, "broken.yaml") {
+		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
+	}
+	for form, want := range map[string][]string{
+		"json": {
+			`"rule":"min-equals-max","severity":"warning","file":"` + half + `","object":"shop/half","field":"spec.maxReplicas","line":7`,
+			`{"rule":"invalid","severity":"error","file":"` + half + `","object":"","field":"spec","line":15,"message":"document 2: unknown field \"spec.moxReplicas\"",`,
+			`{"rule":"invalid","severity":"error","file":"` + low + `","object":"shop/half","field":"spec.metrics[0].type","line":7,"message":"Unsupported value`,
+			`"file":"` + broken + `","object":"","field":"spec","line":1,"message":"did not find`,
+		},
+		"sarif": {`"ruleId": "invalid"`, `"text": "shop/half: Unsupported value`},
+	} {
+		got := run(t, "", "lint", "-o", form, broken, half, low)
+		for _, part := range want {
+			if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, part) {
+				t.Errorf("exit code %d, want %s in\n%s\n%s", got.Code, part, got.Stdout, got.Stderr)
+			}
+		}
+	}
+	// None is left.
+	if got := run(t, "", "lint", "-o", "sarif", broken); got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, `"ruleId": "invalid"`) {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 }
