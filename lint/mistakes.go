@@ -2,41 +2,56 @@ package lint
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"regexp"
 	"slices"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
-// groups are the API groups of Kubernetes' own workloads, and countless those of its kinds that
-// have no count.
+// groups are the API groups of Kubernetes' own kinds that have a count, countless those of some that have none, and own all groups
+// in which nobody else defines kinds.
 var (
 	groups    = map[string]string{"Deployment": "apps", "StatefulSet": "apps", "ReplicaSet": "apps", "ReplicationController": ""}
 	countless = map[string]string{"DaemonSet": "apps", "Job": "batch", "CronJob": "batch", "Pod": "", "Service": ""}
+	own       = []string{"", "apps", "autoscaling", "batch", "extensions", "policy"}
 )
 
 // targetWithoutScale looks for kinds where they are not. Of a group's versions any will do: the
-// controller asks for the group only.
+// controller asks for the group only. It takes a kind in lower case, too.
 func targetWithoutScale(s *subject) {
 	ref := s.spec.ScaleTargetRef
-	if !s.Manifest || ref.Kind == "" {
-		return
-	}
 	group, _, named := strings.Cut(ref.APIVersion, "/")
 	if !named {
 		group = ""
 	}
-	if of, known := countless[ref.Kind]; known && of == group {
-		s.report("spec.scaleTargetRef.kind", fmt.Sprintf("a %s has no count", ref.Kind), fmt.Sprintf("%s %s has no subresource scale", ref.Kind, ref.Name))
+	if !s.Manifest || ref.Kind == "" || !slices.Contains(own, group) || group == "extensions" && s.options.Profile.Name() == "v1.15" {
+		return
 	}
-	of, known := groups[ref.Kind]
-	if known && of != group && slices.Contains([]string{"", "apps", "extensions"}, group) && (group != "extensions" || s.options.Profile.Name() != "v1.15") {
-		s.report("spec.scaleTargetRef.apiVersion", fmt.Sprintf("there is no %s in %q", ref.Kind, ref.APIVersion),
-			fmt.Sprintf("a %s is in %s", ref.Kind, strings.TrimPrefix(of+"/v1", "/")))
+	known := slices.Sorted(maps.Keys(groups))
+	kind := ref.Kind
+	if i := slices.IndexFunc(known, func(one string) bool { return strings.ToLower(one) == kind }); i >= 0 {
+		kind = known[i]
+	}
+	of, counts := groups[kind]
+	guess, near := spelling.Closest(kind, known)
+	switch none, is := countless[kind]; {
+	case is && none == group:
+		s.report("spec.scaleTargetRef.kind", fmt.Sprintf("a %s has no count", kind), fmt.Sprintf("%s %s has no subresource scale", kind, ref.Name))
+	case counts && of != group:
+		s.report("spec.scaleTargetRef.apiVersion", fmt.Sprintf("there is no %s in %q", kind, ref.APIVersion), fmt.Sprintf("a %s is in %s", kind, versionOf(kind)))
+	case !counts && near:
+		s.report("spec.scaleTargetRef.kind", fmt.Sprintf("there is no %s in %q", kind, ref.APIVersion), fmt.Sprintf("%s has a %s", versionOf(guess), guess))
+	case !counts:
+		s.report("spec.scaleTargetRef.kind", fmt.Sprintf("there is no %s with a count in %q", kind, ref.APIVersion), "Kubernetes itself counts: "+strings.Join(known, ", "))
 	}
 }
+
+// versionOf is the apiVersion of one of Kubernetes' own kinds that have a count.
+func versionOf(kind string) string { return strings.TrimPrefix(groups[kind]+"/v1", "/") }
 
 func targetMissing(s *subject) {
 	if all := s.Beside.Siblings; len(all) > 0 {
