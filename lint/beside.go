@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -23,7 +24,12 @@ type besides struct {
 	scaledObjects map[string][]scaledObject
 	// budgets are those of a namespace.
 	budgets map[string][]budget
+	// defaults are what the LimitRanges of a namespace give containers that don't say it.
+	defaults map[string][]resources
 }
+
+// resources are quantities in milli-units by resource.
+type resources struct{ requests, limits map[string]int64 }
 
 // scaledObject is KEDA's, with the name of the autoscaler that KEDA makes of it.
 type scaledObject struct{ name, autoscaler string }
@@ -42,8 +48,41 @@ func (b *besides) read(kind schema.GroupVersionKind, namespace, name string, dat
 		return b.scaledObject(namespace, name, data)
 	case schema.GroupKind{Group: "policy", Kind: "PodDisruptionBudget"}:
 		return b.budget(kind.Version, namespace, name, data)
+	case schema.GroupKind{Kind: "LimitRange"}:
+		return b.limitRange(namespace, data)
 	}
 	return nil
+}
+
+// limitRange takes in what the API server makes of one: a limit is by default the maximum, a request the limit or else the minimum.
+func (b *besides) limitRange(namespace string, data []byte) error {
+	var in corev1.LimitRange
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	for _, item := range in.Spec.Limits {
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		given := resources{milliOf(item.DefaultRequest), milliOf(item.Default)}
+		fill(given.limits, milliOf(item.Max))
+		fill(given.requests, given.limits)
+		fill(given.requests, milliOf(item.Min))
+		if b.defaults == nil {
+			b.defaults = make(map[string][]resources)
+		}
+		b.defaults[namespace] = append(b.defaults[namespace], given)
+	}
+	return nil
+}
+
+// fill adds what a container or a LimitRange does not say.
+func fill(amounts, from map[string]int64) {
+	for name, n := range from {
+		if _, is := amounts[name]; !is {
+			amounts[name] = n
+		}
+	}
 }
 
 func (b *besides) vertical(namespace, name string, data []byte) error {

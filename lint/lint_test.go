@@ -645,6 +645,43 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
+// A LimitRange gives containers what they don't say, wherever it stands in the files.
+func TestLimitRanges(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ name, containers, given, want string }{
+		{"of a request", "{name: app}", "defaultRequest: {cpu: 500m}", ""},
+		{"of a minimum", "{name: app}", "min: {cpu: 500m}", ""},
+		{"of a maximum, which is limit and request", "{name: app}", "max: {cpu: 500m}", "target-unreachable"},
+		{"of a limit", plain, "default: {cpu: 520m}", "target-unreachable"},
+		{"of another limit than the container's", "{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 900m}}}", "default: {cpu: 520m}", ""},
+		{"of the second container's", plain + ", {name: proxy}", "defaultRequest: {cpu: 100m}", "sidecar-in-average"},
+		{"of another resource", "{name: app}", "min: {memory: 1Mi}", "request-missing"},
+		{"of pods", "{name: app}", "min: {cpu: 500m}, type: Pod", "request-missing"},
+		{"of another namespace", "{name: app}", "min: {cpu: 500m}", "request-missing"},
+	} {
+		files := []string{
+			autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", tt.containers),
+			"apiVersion: v1\nkind: LimitRange\nspec: {limits: [{" + tt.given + "}]}\nmetadata: {name: all, namespace: shop}\n",
+		}
+		if !strings.Contains(tt.given, "type") {
+			files[1] = strings.Replace(files[1], "[{", "[{type: Container, ", 1)
+		}
+		if strings.Contains(tt.name, "another namespace") {
+			files[1] = strings.Replace(files[1], "shop", "other", 1)
+		}
+		for range 2 {
+			var rules []string
+			for _, f := range check(t, files...) {
+				rules = append(rules, f.Rule)
+			}
+			if got := strings.Join(rules, " "); got != tt.want {
+				t.Errorf("%s: found %s, want %s", tt.name, got, tt.want)
+			}
+			slices.Reverse(files)
+		}
+	}
+}
+
 // other is the same objects with another name.
 func other(text string) string {
 	return "---\n" + strings.NewReplacer("{name: web, namespace", "{name: other, namespace", "kind: Deployment, name: web", "kind: Deployment, name: other").Replace(text)

@@ -337,7 +337,7 @@ const maxCompared = 1000
 func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
 	template := l.dump.Template(written)
 	s := &Subject{
-		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template), Scalers: scalers, Version: l.dump.Version(written),
+		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template, l.near.defaults[written.Namespace]), Scalers: scalers, Version: l.dump.Version(written),
 		Manifest: l.loose[written] == nil, Defaulted: len(written.Spec.Metrics) == 0,
 	}
 	for _, q := range l.loose[written].GetQueries() {
@@ -369,28 +369,27 @@ func (l *Linter) siblings(i int, a *autoscalingv2.HorizontalPodAutoscaler) (name
 	return names
 }
 
-func workloadOf(t *manifest.Template) *Workload {
+// workloadOf is a template with what its namespace gives containers.
+func workloadOf(t *manifest.Template, defaults []resources) *Workload {
 	if t == nil {
 		return nil
 	}
+	containers := func(all []manifest.TemplateContainer) (out []Container) {
+		for _, c := range all {
+			one := Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)}
+			fill(one.Requests, one.Limits) // the API server's default
+			for _, d := range defaults {
+				fill(one.Limits, d.limits)
+				fill(one.Requests, d.requests)
+			}
+			out = append(out, one)
+		}
+		return out
+	}
 	return &Workload{
 		Replicas: t.Replicas, Applied: t.Applied, Surge: t.MaxSurge, ReadyAfter: t.ReadyAfter(), PodRequests: t.Requests != nil,
-		Containers: containersOf(t.Containers), Sidecars: containersOf(t.Sidecars),
+		Containers: containers(t.Containers), Sidecars: containers(t.Sidecars),
 	}
-}
-
-func containersOf(containers []manifest.TemplateContainer) []Container {
-	var out []Container
-	for _, c := range containers {
-		one := Container{Name: c.Name, Requests: milliOf(c.Resources.Requests), Limits: milliOf(c.Resources.Limits)}
-		for name, limit := range one.Limits {
-			if _, is := one.Requests[name]; !is {
-				one.Requests[name] = limit // the API server's default
-			}
-		}
-		out = append(out, one)
-	}
-	return out
 }
 
 func milliOf(amounts corev1.ResourceList) map[string]int64 {

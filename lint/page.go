@@ -15,7 +15,7 @@ func Document(example, shown string) string {
 
 const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/*.yaml .; cp deploy/kustomize/service/deployment.yaml .; mkdir -p manifests; cp hpa.yaml manifests -->\n```sh\n" +
 	"setpoint lint hpa.yaml deployment.yaml                        # workloads: requests, limits, counts, probes, strategy\n" +
-	"kubectl get hpa,deployments,pdb -A -o yaml | setpoint lint -  # a whole cluster; -o rules counts by rule\n" +
+	"kubectl get hpa,deploy,pdb,limits -A -o yaml | setpoint lint -  # a whole cluster; -o rules counts by rule\n" +
 	"setpoint lint --ignore=replicas-in-manifest hpa.yaml          # or --rule, for these only\n" +
 	"setpoint lint --fail-on=error --scenario web.yaml hpa.yaml    # also in a scenario of setpoint simulate; its load may be recorded\n" +
 	"setpoint lint -o sarif manifests/*.yaml > lint.sarif          # for code hosts\n" +
@@ -25,7 +25,7 @@ const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/*.ya
 	"what it did; for all of those the tests of this project run a simulation with pods, load and a clock as well. Rules that need a load, or what\n" +
 	"pods use while they start, are left out without `--scenario`. It is one workload's: give it with one autoscaler.\n\n" +
 	"Give what stands beside an autoscaler as well, in any order and files: its workload, VerticalPodAutoscalers, ScaledObjects of KEDA,\n" +
-	"PodDisruptionBudgets, the stored spec of its [fleet](../concepts/fleets.md). What the files don't have no rule judges. The annotation `setpoint.dev/lint-ignore: rule,…` of an autoscaler\n" +
+	"PodDisruptionBudgets, LimitRanges, the stored spec of its [fleet](../concepts/fleets.md). What the files don't have no rule judges. The annotation `setpoint.dev/lint-ignore: rule,…` of an autoscaler\n" +
 	"leaves rules out for it, `--ignore` for all.\n\n" +
 	"The controller's settings are flags, as of `setpoint simulate`: `--profile`, `--tolerance` and so on. Exit codes: 0 nothing at or above\n" +
 	"`--fail-on` (`warning`; also `error`, `note`, `never`); 1 something; 2 an invalid file or spec. At most 20,000 autoscalers at once.\n\n" +

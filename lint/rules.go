@@ -32,7 +32,7 @@ var Rules = []Rule{
 		"Give each workload a selector of its own, with a label that only its pods have.", false, selectorsOverlap},
 	{"request-missing", Error, "Utilization of a resource that a container does not request",
 		"Utilization is usage over request. If one container of the pod has no request the metric can't be computed at all: the count stays as it is, or only other metrics can raise it.",
-		"Give every container a request, name one container with a `ContainerResource` metric, or set `averageValue` in place of `averageUtilization`.", true, requestMissing},
+		"Give every container a request, name one container with a `ContainerResource` metric, or set `averageValue` in place of `averageUtilization`. What a LimitRange of the namespace gives containers counts if the files have it.", true, requestMissing},
 	{"target-unreachable", Error, "The limit keeps utilization from ever exceeding the target",
 		"A container uses at most its limit. Where that is no more than the target plus the tolerance, no load is enough for a scale-up.",
 		"Lower the target or raise the limit.", true, targetUnreachable},

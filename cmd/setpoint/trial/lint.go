@@ -49,7 +49,7 @@ docs/reference/lint.md lists all rules.
 FILE holds manifests, a list or kubectl's output, stored specs, requests, or the spec
 itself; - is standard input. The rules also read
 requests, limits, counts, probes and strategies of workloads in the files, and
-VerticalPodAutoscalers, ScaledObjects of KEDA and PodDisruptionBudgets. With --scenario,
+VerticalPodAutoscalers, ScaledObjects of KEDA, PodDisruptionBudgets and LimitRanges. With --scenario,
 a file of setpoint simulate, they also run the spec with that load, which may be recorded.
 
 The annotation setpoint.dev/lint-ignore of an autoscaler names rules that are left out for
@@ -57,7 +57,7 @@ it, separated by commas; --ignore does so for all.
 
 Exits with 1 if a finding is at least as severe as --fail-on, and with 2 if a file or a
 spec is invalid.`,
-		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deployments,pdb -A -o yaml | setpoint lint -o rules -\n  setpoint lint --scenario load.yaml hpa.yaml deployment.yaml\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
+		Example: "  setpoint lint hpa.yaml deployment.yaml\n  kubectl get hpa,deploy,pdb,limits -A -o yaml | setpoint lint -o rules -\n  setpoint lint --scenario load.yaml hpa.yaml deployment.yaml\n  setpoint lint -o sarif manifests/*.yaml > lint.sarif",
 		Args: func(cmd *cobra.Command, files []string) error {
 			if len(c.files) > 0 {
 				return nil
