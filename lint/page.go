@@ -31,6 +31,12 @@ const introduction = "<!-- needs: kubernetes\nfirst: cp examples/simulation/*.ya
 	"`--fail-on` (`warning`; also `error`, `note`, `never`); 1 something; 2 an invalid file or spec. At most 20,000 autoscalers at once.\n\n" +
 	"## Rules\n\n"
 
+// Invalid is the rule of Refused's findings.
+var Invalid = Rule{
+	ID: "invalid", Severity: Error, Title: "An invalid file or spec",
+	Why: "The API server, or the service, refuses it, so that what is in force stays. The other rules have not looked at it.", Mend: "Correct what the message says.",
+}
+
 // Markdown is the rules as the page has them.
 func Markdown() string {
 	var out strings.Builder

@@ -152,12 +152,6 @@ func uriOf(file string) string {
 	return (&url.URL{Path: filepath.ToSlash(file)}).String() // ./ before a first colon
 }
 
-// Invalid is the rule of Refused's findings.
-var Invalid = Rule{
-	ID: "invalid", Severity: Error, Title: "An invalid file or spec",
-	Why: "The API server, or the service, refuses it, so that what is in force stays. The other rules have not looked at it.", Mend: "Correct what the message says.",
-}
-
 // Refused are an error of Read or Check as findings, one for each of its lines. file is whose the error is, unless it is a Refusal.
 func Refused(file string, err error) (all []Finding) {
 	if joined, is := err.(interface{ Unwrap() []error }); is {
