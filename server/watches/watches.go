@@ -62,11 +62,14 @@ func New(options Options, pages *pagetoken.Tokens) *Watches {
 // keyAge is how long the key of tokens is used without reading the store.
 const keyAge = 10 * time.Second
 
-// tokenKey returns the key of resume tokens. Watchers keep their current one while the store is
+// tokenKey returns the key of resume tokens. Watchers keep their current one while it is read, and while the store is
 // unreachable.
 func (w *Watches) tokenKey(ctx context.Context, fresh bool) (pagetoken.Key, error) {
 	w.mu.Lock()
 	key, age := w.key, time.Since(w.keyed)
+	if !fresh && age >= keyAge && !w.keyed.IsZero() {
+		w.keyed = time.Now() // one reads it, and not all watchers of a decision
+	}
 	w.mu.Unlock()
 	if !fresh && age < keyAge {
 		return key, nil
@@ -228,7 +231,6 @@ func (w *watch) run(ctx context.Context, watcher *feed.Watcher) error {
 			if err := w.renew(ctx); err != nil {
 				return err
 			}
-			w.refreshKey(ctx)
 			if err := w.send(watcher.Beat()); err != nil {
 				return err
 			}
@@ -269,9 +271,10 @@ func (w *watch) giveWay(ctx context.Context) error {
 	}
 }
 
-// refreshKey reads the key of tokens, if the store is reachable.
-func (w *watch) refreshKey(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+// refreshKey reads the key of tokens, if it is old and the store is reachable: other instances take no tokens of a key that
+// the store has lost.
+func (w *watch) refreshKey() {
+	ctx, cancel := context.WithTimeout(w.stream.Context(), time.Second)
 	defer cancel()
 	if key, err := w.tokenKey(ctx, false); err == nil && key != w.key {
 		w.key, w.sealer = key, nil
@@ -290,6 +293,7 @@ const (
 // rest is appended: the result is the same message. A single decision is in the response itself,
 // whose first fields are those of WatchedDecision.
 func (w *watch) send(event feed.Event) error {
+	w.refreshKey()
 	if w.sealer == nil {
 		w.sealer = pagetoken.NewSealer(w.key, w.list)
 	}
