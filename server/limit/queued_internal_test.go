@@ -95,3 +95,34 @@ func TestThoseWhoWaitLeaveRoom(t *testing.T) {
 		}
 	})
 }
+
+// What waits elsewhere takes nothing of its caller's share of an overloaded server, until it runs again.
+func TestAPausedCallTakesNothingOfItsCallersShare(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		l, err := New(DefaultOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.shedder.mayRun.Store(8)
+		l.shedder.shedding.Store(true)
+		l.identities.active.Store(2)
+		var calls [8]Ticket // of each caller four, which is its share
+		for i := range calls {
+			if refusal := l.Admit(&calls[i], string(rune('a'+i%2)), 1); refusal.Refused() {
+				t.Fatalf("call %d: %v", i, refusal.Reason)
+			}
+		}
+		var more, most Ticket
+		calls[0].Pause()
+		if refusal := l.Admit(&more, "a", 1); refusal.Refused() {
+			t.Errorf("while one waits another is refused: %v", refusal.Reason)
+		}
+		calls[0].Resume()
+		calls[1].Release()
+		calls[2].Release()
+		if refusal := l.Admit(&most, "a", 1); refusal.Reason != Overload {
+			t.Errorf("with the one that runs again it is more than its share: %v", refusal.Reason)
+		}
+	})
+}
