@@ -289,6 +289,7 @@ const mostColumns = 120
 // Limits of the columns of the list, but for -o wide.
 const (
 	leastName  = 24
+	mostPadded = 80 // of a name that is not cut; a longer one moves its own row only
 	mostStates = 2
 	mostMetric = 18
 )
@@ -302,13 +303,14 @@ func writeColumns(w io.Writer, rows [][]string, most int) error {
 			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
 		}
 	}
-	if most > 0 {
-		others := 0
+	name, cut := mostPadded, most > 0
+	if cut {
 		for _, width := range widths[1:] {
-			others += len(gap) + width
+			most -= len(gap) + width
 		}
-		widths[0] = min(widths[0], max(leastName, most-others))
+		name = max(leastName, most)
 	}
+	widths[0] = min(widths[0], name)
 	var text strings.Builder
 	for _, row := range rows {
 		var line strings.Builder
@@ -316,7 +318,10 @@ func writeColumns(w io.Writer, rows [][]string, most int) error {
 			if i > 0 {
 				line.WriteString(gap)
 			}
-			fmt.Fprintf(&line, "%-*s", widths[i], shortened(cell, widths[i]))
+			if cut {
+				cell = shortened(cell, widths[i])
+			}
+			fmt.Fprintf(&line, "%-*s", widths[i], cell)
 		}
 		text.WriteString(strings.TrimRight(line.String(), " ") + "\n")
 	}

@@ -119,6 +119,10 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 			if long := "at-max-" + strings.Repeat("x", 150) + "-end "; !strings.Contains(out.String(), long) {
 				t.Errorf("no %s in\n%s", long, out.String())
 			}
+			// One long name does not move the columns of all.
+			if short := "targets/at-max" + strings.Repeat(" ", mostPadded-len("clusters/eu-1/namespaces/shop/targets/at-max")+3) + "max "; !strings.Contains(out.String(), short) {
+				t.Errorf("no %q in\n%s", short, out.String())
+			}
 			out.Reset()
 			if err := writeColumns(&out, c.table(all.Items, listedAt), mostColumns); err != nil {
 				t.Fatal(err)
