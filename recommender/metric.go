@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"strconv"
-	"strings"
 )
 
 // evaluate computes one metric of the spec. Upstream: computeReplicasForMetric.
@@ -227,7 +226,7 @@ func (d *decider) objectProblem(spec *MetricSpec, readings *Readings) string {
 // lookedUp is the name under which upstream looks up an object: a namespace is always
 // the target's own, whatever the spec names.
 func (d *decider) lookedUp(object *ObjectReference) string {
-	if object.Kind == "Namespace" && !strings.Contains(object.APIVersion, "/") {
+	if object.Kind == "Namespace" && APIGroup(object.APIVersion) == "" {
 		return d.in.Namespace
 	}
 	return object.Name

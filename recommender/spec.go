@@ -1,5 +1,7 @@
 package recommender
 
+import "strings"
+
 // Spec is the user's specification: an autoscaling/v2 HorizontalPodAutoscalerSpec with
 // the API's defaults applied. Quantities are milli-units.
 type Spec struct {
@@ -17,6 +19,16 @@ type Spec struct {
 // ObjectReference names an object of the target's namespace.
 type ObjectReference struct {
 	Kind, Name, APIVersion string
+}
+
+// APIGroup returns the group of an API version: "apps" of "apps/v1", "" of "v1". One with several
+// slashes counts as the core group's, as Kubernetes reads it.
+func APIGroup(apiVersion string) string {
+	group, version, found := strings.Cut(apiVersion, "/")
+	if !found || strings.Contains(version, "/") {
+		return ""
+	}
+	return group
 }
 
 // MetricType is the kind of a metric's source, in the API's words.

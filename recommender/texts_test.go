@@ -329,7 +329,7 @@ func TestTextsOfFailedMetrics(t *testing.T) {
 		{
 			name: "Object Value: no value of the namespace, which is always the target's", reason: "FailedGetObjectMetric",
 			in: changed(total(objectValue(unit), 5), func(in *Input) {
-				in.Spec.Metrics[0].DescribedObject = ObjectReference{Kind: "Namespace", Name: "other", APIVersion: "v1"}
+				in.Spec.Metrics[0].DescribedObject = ObjectReference{Kind: "Namespace", Name: "other", APIVersion: "a/b/c"} // none, which counts as the core group's
 			}),
 			inner: "unable to get metric rps: Namespace on ns other/unable to fetch metrics from custom metrics API: " +
 				"the server could not find the metric rps for Namespace ns", outer: object,

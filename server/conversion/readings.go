@@ -247,7 +247,7 @@ func (w *wanted) takesCustom(v *setpointv1.CustomMetric, identity, namespace str
 	}
 	object := v.GetDescribedObject()
 	if w.spec.Type == recommender.PodsMetric {
-		return object.GetKind() == "Pod" && apiGroup(object.GetApiVersion()) == ""
+		return object.GetKind() == "Pod" && recommender.APIGroup(object.GetApiVersion()) == ""
 	}
 	return w.describes(object, namespace)
 }
@@ -256,22 +256,13 @@ func (w *wanted) takesCustom(v *setpointv1.CustomMetric, identity, namespace str
 // namespace.
 func (w *wanted) describes(object *setpointv1.CrossVersionObjectReference, namespace string) bool {
 	want := &w.spec.DescribedObject
-	if object.GetKind() != want.Kind || apiGroup(object.GetApiVersion()) != apiGroup(want.APIVersion) {
+	if object.GetKind() != want.Kind || recommender.APIGroup(object.GetApiVersion()) != recommender.APIGroup(want.APIVersion) {
 		return false
 	}
 	// Kubernetes looks up a namespace's metric by the target's own namespace, whatever
 	// name the spec has.
-	ownNamespace := want.Kind == "Namespace" && apiGroup(want.APIVersion) == "" && object.GetName() == namespace
+	ownNamespace := want.Kind == "Namespace" && recommender.APIGroup(want.APIVersion) == "" && object.GetName() == namespace
 	return object.GetName() == want.Name || ownNamespace
-}
-
-// apiGroup returns the group of an API version: "apps" of "apps/v1", "" of "v1".
-func apiGroup(apiVersion string) string {
-	group, _, found := strings.Cut(apiVersion, "/")
-	if !found {
-		return ""
-	}
-	return group
 }
 
 // externalMetrics assigns series.

@@ -126,6 +126,7 @@ func TestCustomReadingsAreMatchedByTheirObject(t *testing.T) {
 		pods      = `{"type": "Pods", "pods": {"metric": {"name": "m"}}}`
 		ingress   = `{"type": "Object", "object": {"metric": {"name": "m"}, "describedObject": {"kind": "Ingress", "name": "main", "apiVersion": "networking.k8s.io/v1"}}}`
 		service   = `{"type": "Object", "object": {"metric": {"name": "m"}, "describedObject": {"kind": "Service", "name": "main", "apiVersion": "v1"}}}`
+		odd       = `{"type": "Object", "object": {"metric": {"name": "m"}, "describedObject": {"kind": "Service", "name": "main", "apiVersion": "a/b/c"}}}`
 		pod       = `{"type": "Object", "object": {"metric": {"name": "m"}, "describedObject": {"kind": "Pod", "name": "web-a"}}}`
 		namespace = `{"type": "Object", "object": {"metric": {"name": "m"}, "describedObject": {"kind": "Namespace", "name": "elsewhere"}}}`
 		external  = `{"type": "External", "external": {"metric": {"name": "m"}}}`
@@ -150,6 +151,8 @@ func TestCustomReadingsAreMatchedByTheirObject(t *testing.T) {
 		{service, "m", `{"kind": "Service", "name": "main"}`, true},
 		{service, "m", `{"kind": "Service", "name": "main", "apiVersion": "v1"}`, true},
 		{service, "m", `{"kind": "Service", "name": "main", "apiVersion": "serving.knative.dev/v1"}`, false},
+		{odd, "m", `{"kind": "Service", "name": "main"}`, true},
+		{odd, "m", `{"kind": "Service", "name": "main", "apiVersion": "a/v1"}`, false},
 		{pod, "m", `{"kind": "Pod", "name": "web-a", "apiVersion": "v1"}`, true},
 		{pod, "m", `{"kind": "Pod", "name": "web-b"}`, false},
 		// Kubernetes reads a namespace's metric of the target's own namespace.

@@ -3,7 +3,6 @@ package stored
 import (
 	"crypto/sha256"
 	"encoding/binary"
-	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
@@ -11,6 +10,7 @@ import (
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
+	"github.com/setpoint-dev/setpoint/recommender"
 )
 
 // namer identifies metrics: those with the same meaning have the same identity. It parses
@@ -77,7 +77,7 @@ func (n *namer) pods(m *setpointv1.MetricIdentifier) string {
 // object is the identity of a metric of an object. Kubernetes looks up a namespace's metric
 // by the target's own namespace, whatever name the spec has.
 func (n *namer) object(of *setpointv1.CrossVersionObjectReference, m *setpointv1.MetricIdentifier) string {
-	group, name := groupOf(of), of.GetName()
+	group, name := recommender.APIGroup(of.GetApiVersion()), of.GetName()
 	if of.GetKind() == "Namespace" && group == "" {
 		name = ""
 	}
@@ -141,15 +141,5 @@ func terms(s *setpointv1.LabelSelector) int {
 
 // isPod reports whether an object is a pod, of Kubernetes' own kind.
 func isPod(of *setpointv1.CrossVersionObjectReference) bool {
-	return of.GetKind() == "Pod" && groupOf(of) == ""
-}
-
-// groupOf returns the group of an object's API version: "apps" of "apps/v1", "" of
-// "v1".
-func groupOf(of *setpointv1.CrossVersionObjectReference) string {
-	group, _, found := strings.Cut(of.GetApiVersion(), "/")
-	if !found {
-		return ""
-	}
-	return group
+	return of.GetKind() == "Pod" && recommender.APIGroup(of.GetApiVersion()) == ""
 }
