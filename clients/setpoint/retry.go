@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"math/rand/v2"
+	"regexp"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,7 +19,7 @@ import (
 
 // Retry says when a call is retried. A field of 0 has its default.
 //
-// The client retries UNAVAILABLE, ABORTED, an attempt that exceeded AttemptTimeout, and
+// The client retries UNAVAILABLE, ABORTED, a call that a proxy cut off, an attempt that exceeded AttemptTimeout, and
 // RESOURCE_EXHAUSTED if the server says when to retry: otherwise waiting does not help. It
 // retries nothing else, and nothing once the call's context is done.
 //
@@ -193,6 +194,12 @@ func mayPass(err error) (least time.Duration, ok bool) {
 		return least, true
 	case codes.ResourceExhausted:
 		return least, told
+	case codes.Canceled, codes.Unknown, codes.Internal:
+		return 0, Reason(err) == "" && cutOff.MatchString(status.Convert(err).Message())
 	}
 	return 0, false
 }
+
+// cutOff matches gRPC's words for a call that ended without an answer, as proxies end those of an instance that is gone:
+// its code then is by the number of the reset, or none.
+var cutOff = regexp.MustCompile(`RST_STREAM|without sending trailers`)

@@ -93,6 +93,15 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 			"a b Internal", " true,a true", 1, 100 * ms,
 		},
 		{
+			"where a proxy ends the stream of an instance that is gone",
+			[]func(watchStream) error{
+				sends(status.Error(codes.Canceled, "stream terminated by RST_STREAM with error code: CANCEL"), "a"),
+				sends(status.Error(codes.Internal, "server closed the stream without sending trailers"), "b"),
+				sends(problem(codes.Internal, &errdetails.ErrorInfo{Reason: "UNEXPECTED", Domain: "setpoint.dev"})),
+			},
+			"a b Internal", " true,a true,b true", 2, 300 * ms,
+		},
+		{
 			"where it hears nothing for long",
 			[]func(watchStream) error{stays("a"), sends(status.Error(codes.Internal, ""), "b")},
 			"a b Internal", " true,a true", 1, 45*time.Second + 100*ms,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import re
 import threading
 import time
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from setpoint._errors import Error
 class Retry:
     """When a call is tried again. Times are in seconds.
 
-    Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
+    Tried again are UNAVAILABLE, ABORTED, a call that a proxy cut off, an attempt that ran out of its own time, and
     RESOURCE_EXHAUSTED where the service says when to come back. The delay before attempt n+1 is
     random between 0 and min(max_delay, base_delay * 2**(n-1)); where the service says when to come
     back, that much later. A delay that would outlast the call is not waited for.
@@ -47,6 +48,10 @@ class Deadline:
     def left(self) -> float:
         return self._end - time.monotonic()
 
+
+# gRPC's words for a call that ended without an answer, as proxies end those of an instance that is gone: its code then is by the
+# number of the reset, or none.
+_CUT_OFF = re.compile("RST_STREAM|Stream removed")
 
 # What a stream fails with on which nothing comes in time.
 SILENT = "the server gave no sign of life in time on a watch"
@@ -89,6 +94,8 @@ class Retrier:
             return None
         if error.code in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.ABORTED, grpc.StatusCode.DEADLINE_EXCEEDED):
             return error.retry_delay or 0.0
+        if error.code in (grpc.StatusCode.CANCELLED, grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL):
+            return 0.0 if error.reason is None and _CUT_OFF.search(error.message) else None
         return error.retry_delay if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED else None
 
     def delay(self, attempt: int, least: float) -> float:

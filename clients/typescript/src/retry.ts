@@ -3,7 +3,7 @@ import { asError, SetpointError } from "./errors.js";
 /**
  * When a call is tried again.
  *
- * Tried again are UNAVAILABLE, ABORTED, an attempt that ran out of its own time, and
+ * Tried again are UNAVAILABLE, ABORTED, a call that a proxy cut off, an attempt that ran out of its own time, and
  * RESOURCE_EXHAUSTED where the service says when to come back. The delay before attempt n+1 is
  * random between 0 and min(maxDelayMs, baseDelayMs·2ⁿ⁻¹); where the service says when to come
  * back, that much later. A delay that would outlast the call is not waited for.
@@ -92,6 +92,12 @@ export function ending(...signals: (AbortSignal | undefined)[]): { ending: Abort
   return { ending, close: () => among.forEach((all) => all.delete(ending)) };
 }
 
+/**
+ * cutOff matches gRPC's words for a call that ended without an answer, as proxies end those of an instance that is gone: its
+ * code then is by the number of the reset, or none.
+ */
+const cutOff = /RST_STREAM|Stream removed/;
+
 /** Retrier makes the attempts of calls, spread over all addresses. */
 export class Retrier {
   readonly policy: Retry;
@@ -157,6 +163,10 @@ export class Retrier {
         return error.retryDelayMs ?? 0;
       case "RESOURCE_EXHAUSTED":
         return error.retryDelayMs;
+      case "CANCELLED":
+      case "UNKNOWN":
+      case "INTERNAL":
+        return error.reason === undefined && cutOff.test(error.problem) ? 0 : undefined;
       default:
         return undefined;
     }

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -232,6 +233,17 @@ func TestWatchesComeBack(t *testing.T) {
 				_ = decide(send, "3")
 				<-ctx.Done()
 				return nil
+			},
+		},
+		{
+			name: "a stream that a proxy resets is followed by another", retry: fast, opens: "OK", count: 4, want: "1 2 3 4", asked: "from 0,from 1,from 2,from 3",
+			play: func(n int, _ *setpointv1.WatchDecisionsRequest, send func(string, bool) error, ctx context.Context) error {
+				_ = send(fmt.Sprint(n-1), false)
+				_ = decide(send, fmt.Sprint(n))
+				if n == 4 {
+					<-ctx.Done()
+				}
+				return status.Error([]codes.Code{codes.Canceled, codes.Unknown, codes.Internal, codes.OK}[n-1], "stream terminated by RST_STREAM")
 			},
 		},
 		{
