@@ -60,8 +60,9 @@ type observedTarget struct {
 	TargetValue float64 `json:"targetValue"`
 }
 
-// Read implements Contract, as do those below. It uses the desired replicas, which are the
-// scale's; a DatadogPodAutoscaler that has not scaled yet sends only the current ones.
+// Read implements Contract, as do those below. It uses the current replicas: a WatermarkPodAutoscaler's
+// desired ones are the same, but a DatadogPodAutoscaler's are our last answer, which its own rules, or a person,
+// may not have let through.
 func (datadog) Read(cluster string, body []byte) (Question, []validation.Violation) {
 	var req workloadRequest
 	if violations := decode(body, &req); violations != nil {
@@ -83,7 +84,7 @@ func (datadog) Read(cluster string, body []byte) (Question, []validation.Violati
 		return n
 	}
 	q.Current = read("state.currentReplicas", req.State.CurrentReplicas)
-	if desired := read("state.desiredReplicas", &req.State.DesiredReplicas); desired != nil && *desired > 0 {
+	if desired := read("state.desiredReplicas", &req.State.DesiredReplicas); q.Current == nil && desired != nil && *desired > 0 {
 		q.Current = desired
 	}
 	q.Min = read("constraints.minReplicas", &req.Constraints.MinReplicas)
