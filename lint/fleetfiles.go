@@ -51,17 +51,17 @@ func (l *Linter) readFleets() {
 }
 
 // memberOf says what an autoscaler is in its fleet, if the files have that; nil: they have not. Manifests don't tell
-// their cluster, so members of that namespace and name in any cluster may be meant.
+// their cluster, as requests do, so members of that namespace and name in any cluster may be meant.
 func (l *Linter) memberOf(written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler) (*Membership, error) {
 	name, err := l.dump.Fleet(written)
 	of := l.named[name]
 	if err != nil || of == nil {
 		return nil, err
 	}
-	m := &Membership{Name: name}
+	m, known := &Membership{Name: name}, l.loose[written].GetName()
 	for i := range of.Members {
 		one := &of.Members[i]
-		if t, _ := target.Parse(one.Name); t.Namespace != written.Namespace || t.Target != written.Name {
+		if t, _ := target.Parse(one.Name); t.Namespace != written.Namespace || t.Target != written.Name || known != "" && known != one.Name {
 			continue
 		}
 		most := of.Engine.MaxReplicas

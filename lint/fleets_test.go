@@ -76,6 +76,7 @@ func fleetCases() []worldCase {
 		{"fleet-one-left", fleetOf(2, 4, onCPU, strings.Replace(capped, "5}", "5, drained: true}", 1), whole), fleetOf(2, 9, onCPU, capped, whole), "1 of 2 members are drained"},
 		{"fleet-own-minimum", fleetOf(2, 9, onCPU, capped, whole) + inFleet(6, 20, onCPU), fleetOf(2, 9, onCPU, capped, whole) + inFleet(5, 20, onCPU), "6 > 5"},
 		{"fleet-own-minimum", fleetOf(2, 9, onCPU, capped, whole) + own(inFleet(6, 20, onCPU)), fleetOf(2, 9, onCPU, strings.Replace(capped, "5}", "5, drained: true}", 1), whole) + own(inFleet(6, 20, onCPU)), "6 > 5"},
+		{"fleet-own-minimum", fleetOf(2, 9, onCPU, strings.Replace(capped, "4}", "9}", 1), whole) + request(6), fleetOf(2, 9, onCPU, strings.Replace(capped, "4}", "9}", 1), whole) + inFleet(6, 20, onCPU), "6 > 5"},
 		{"fleet-own-minimum", fleetOf(2, 9, onCPU, capped, whole) + request(6), fleetOf(2, 9, onCPU, capped, whole) + request(5), "6 > 5"},
 		{"fleet-differs", byShift + inFleet(1, 20, at(50)), byShift + inFleet(1, 20, at(60)), "in their order"},
 		{"fleet-no-member", byShift + strings.Replace(inFleet(1, 20, onCPU), "{name: web, namespace", "{name: wbe, namespace", 1), byShift + inFleet(1, 20, onCPU), "a member of it is clusters/CLUSTER/namespaces/shop/targets/wbe"},
