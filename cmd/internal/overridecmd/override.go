@@ -425,11 +425,14 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 	place, _ := target.ParsePlace(name)
 	if place.Target != "" {
 		known, err := client.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: name})
-		spec := known.GetTarget().GetSpecInUse().GetSpec()
+		spec, what := known.GetTarget().GetSpecInUse().GetSpec(), "target"
 		if spec == nil && (err == nil || status.Code(err) == codes.NotFound) {
 			stored, notStored := client.GetTargetSpec(ctx, &setpointv1.GetTargetSpecRequest{Name: name})
 			if spec = stored.GetTargetSpec().GetSpec(); err != nil {
 				err = notStored
+			}
+			if stored.GetTargetSpec().GetFleet() != nil {
+				what = "fleet"
 			}
 		}
 		if status.Code(err) == codes.NotFound {
@@ -439,7 +442,7 @@ func hint(ctx context.Context, client setpointv1.TargetServiceClient, name strin
 			}
 			return "the target is not known yet: the override acts once there is a decision on " + name
 		}
-		if said := cmp.Or(switchedOff(known.GetTarget()), limits(override, spec)); said != "" {
+		if said := cmp.Or(switchedOff(known.GetTarget()), limits(override, spec, what)); said != "" {
 			return said
 		}
 		return silent(known.GetTarget(), time.Now())
@@ -503,10 +506,14 @@ func silent(t *setpointv1.Target, now time.Time) string {
 	return "the last decision on the target was made " + printable.Age(now.Sub(last)) + " ago" + usual + ": nobody asks for it, or its requests are refused, as with stages that are wrong. The override acts once there is a decision again"
 }
 
-// limits says which bounds of a target's spec limit an override; empty: none, or the spec is not known.
-func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec) string {
+// limits says which bounds of the spec of a target, or of a fleet, limit an override; empty: none, or the spec is not known.
+func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec, what string) string {
 	if spec == nil {
 		return ""
+	}
+	as := ""
+	if what == "fleet" { // its members' own minimums count, too
+		as = "at least "
 	}
 	least := validation.MinReplicas(spec)
 	for _, one := range []struct {
@@ -516,9 +523,9 @@ func limits(o *setpointv1.Override, spec *setpointv1.HorizontalPodAutoscalerSpec
 		switch {
 		case one.count == nil:
 		case *one.count > spec.GetMaxReplicas() && one.name != "ceiling":
-			return fmt.Sprintf("the %s of %d is above maxReplicas %d of the target: it counts as %d", one.name, *one.count, spec.GetMaxReplicas(), spec.GetMaxReplicas())
+			return fmt.Sprintf("the %s of %d is above maxReplicas %d of the %s: it counts as %d", one.name, *one.count, spec.GetMaxReplicas(), what, spec.GetMaxReplicas())
 		case *one.count < least && one.name != "floor":
-			return fmt.Sprintf("the %s of %d is below minReplicas %d of the target: it counts as %d", one.name, *one.count, least, least)
+			return fmt.Sprintf("the %s of %d is below minReplicas %d of the %s: it counts as %s%d", one.name, *one.count, least, what, as, least)
 		}
 	}
 	return ""
