@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"go.uber.org/zap"
@@ -23,6 +24,8 @@ func FleetOf(answer *setpointv1.RecommendResponse, fleet string) string {
 		text = fmt.Sprintf("the fleet %s has not decided yet", fleet)
 	case f.GetHolds():
 		text = fmt.Sprintf("the fleet holds: %s knows too little to give a share", fleet)
+	case ownCount(answer):
+		text = fmt.Sprintf("its own bounds or an override limit its share of %d of fleet %s", f.GetShareTotal(), fleet)
 	}
 	if f.GetDrained() {
 		text += ", drained"
@@ -43,6 +46,14 @@ func FleetOf(answer *setpointv1.RecommendResponse, fleet string) string {
 		}
 	}
 	return text
+}
+
+// ownCount reports whether a member's count is not its share, by the bounds of its own spec or an override.
+func ownCount(answer *setpointv1.RecommendResponse) bool {
+	one := decisive(answer)
+	return one.GetStage() == "OVERRIDE" || slices.ContainsFunc(answer.GetStatus().GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return c.GetReason() == "TooFewReplicas" || c.GetReason() == "TooManyReplicas"
+	})
 }
 
 // tellFleet emits an event when what a fleet makes of its member begins to need attention, and no further

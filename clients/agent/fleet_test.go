@@ -307,4 +307,9 @@ func TestFleetOf(t *testing.T) {
 			t.Errorf("got  %q\nwant %q", got, tt.want)
 		}
 	}
+	own := &setpointv1.RecommendResponse{DesiredReplicas: 25, Fleet: &setpointv1.FleetShare{State: "FRESH", ShareTotal: 40, DecisionTime: timestamppb.Now()}}
+	own.Status = &setpointv1.HorizontalPodAutoscalerStatus{Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScalingLimited", Status: "True", Reason: "TooFewReplicas"}}}
+	if got := agent.FleetOf(own, "f"); got != "its own bounds or an override limit its share of 40 of fleet f" {
+		t.Errorf("a share that is less than the member's own minimum: %q", got)
+	}
 }
