@@ -391,6 +391,8 @@ east/shop/web: failed to get cpu` + "\ufffd" + `[31m utilization: did not receiv
 west/shop/web: it has at least 2, by its own spec or an override of it
 west/shop/web: it has at most 9, by its own spec or an override of it
 west/shop/web: it has not done what an answer of the last minutes said
+west/shop/web: nothing is known of its 7 replicas now: they count as idle for a
+          scale-up, and as busy for a scale-down
 `
 	if got.Stdout != want || got.Code != 0 {
 		t.Errorf("got\n%s%swant\n%s", got.Stdout, got.Stderr, want)
@@ -406,6 +408,10 @@ west/shop/web: it has not done what an answer of the last minutes said
 		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > 80 {
 			t.Errorf("%d characters: %s", n, line)
 		}
+	}
+	s.fleet.Spec.OnLost = "SHIFT"
+	if shifted := run("show", web); strings.Contains(shifted.Stdout, "nothing is known") {
+		t.Errorf("one whose share the others have: %s", shifted.Stdout)
 	}
 	check(t, "as JSON", run("show", web, "-o=json"), 0, `"shareTotal": 11`)
 	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT"}}

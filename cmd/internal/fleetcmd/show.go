@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -93,7 +94,11 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 		}
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d-%d\t%s\n", short(m.GetTarget()), state, count(m.Share), count(m.SpecReplicas), count(m.StatusReplicas), weight, //nolint:protogetter // absent is not 0
 			set.GetMinReplicas(), most, ago(m.GetLastCallTime(), now))
-		for _, note := range notesOf(m, f.GetDesiredReplicas() > 0, set.GetMinReplicas(), most) {
+		all := notesOf(m, f.GetDesiredReplicas() > 0, set.GetMinReplicas(), most)
+		if silent := m.GetState() == "STALE" || m.GetState() == "LOST" && onLost(f.GetSpec()) == "hold"; silent && m.GetSpecReplicas() > 0 && ofPods(f) {
+			all = append(all, fmt.Sprintf("nothing is known of its %d replicas now: they count as idle for a scale-up, and as busy for a scale-down", m.GetSpecReplicas()))
+		}
+		for _, note := range all {
 			wrap(&notes, short(m.GetTarget())+":", printable.Text(note))
 		}
 	}
@@ -146,6 +151,13 @@ func byState(n *setpointv1.FleetMemberCounts) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// ofPods reports whether a fleet has a metric of pods.
+func ofPods(f *setpointv1.Fleet) bool {
+	return slices.ContainsFunc(f.GetStatus().GetCurrentMetrics(), func(m *setpointv1.MetricStatus) bool {
+		return m.GetType() != "External" && m.GetType() != "Object"
+	})
 }
 
 // notesOf are what a table has no column for. The fleet has a member between least and most; that it has one by itself, as
