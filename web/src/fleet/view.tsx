@@ -122,7 +122,7 @@ function Figures(props: { fleet: Fleet; known: boolean }) {
   return (
     <div class="figures" role="group" aria-label="Counts of the fleet">
       {figure("desired", fleet.desiredReplicas, "The count as last decided for all members together.")}
-      {figure("shared out", fleet.shareTotal, "The sum of the shares: what is desired, and what survive_one adds.")}
+      {figure("shared out", fleet.shareTotal, "The sum of the shares: what is desired, what surviveOne adds, and what members keep for a while that return, or wait for others to become ready.")}
       {figure("unplaced", fleet.unplacedReplicas, "Replicas that no member could take.", true)}
       {fleet.spec?.surviveOne && figure("missing without the largest member", fleet.missingReplicas, "How many replicas too few would remain without it.", true)}
     </div>

@@ -53,7 +53,11 @@ test("what is the matter is the service's, the most urgent first", () => {
   assert.deepEqual(troubles(active("False", "FailedGetResourceMetric"), 0).map((l) => [l.label, l.help]), [["No count: FailedGetResourceMetric", "why"]]);
   assert.deepEqual([active("True", "ValidMetricFound"), active("False", "ScalingDisabled")].flatMap((x) => troubles(x, 0)), [], "a fleet that is off is meant to be");
   const told = { members: [{ state: "FRESH", error: "no samples" }, { state: "STALE", error: "away" }, { state: "UNSEEN", error: "it calls without naming the fleet" }], memberCounts: { fresh: 1, stale: 1 } };
-  assert.deepEqual(troubles(told, 0).map((l) => l.label), ["1 without a metric", "1 stale"]);
+  assert.deepEqual(troubles(told, 0).map((l) => l.label), ["1 calls in vain", "1 without a metric", "1 stale"]);
+  const most = { decisionTime: "2026-11-26T14:00:00Z", status: { conditions: [{ type: "ScalingLimited", status: "True", reason: "TooManyReplicas" }] } };
+  assert.deepEqual(troubles({ ...most, unplacedReplicas: 1 }, 0).map((l) => l.label), ["At maximum", "1 unplaced"]);
+  const refused = { ...most, spec: { staleAfter: "45s" }, members: [{ state: "LOST", lastCallTime: most.decisionTime, error: "it calls and is refused: no" }] };
+  assert.deepEqual(troubles(refused, Date.parse(most.decisionTime) + 60_000).map((l) => l.label), ["1 calls in vain"], "of an earlier decision; and somebody does call");
   assert.deepEqual(troubles({}, 0), []);
   const scopes: Fleet = { contradictions: ["External:queue", "Object:a\u202e"] };
   assert.deepEqual(troubles(scopes, 0).map((l) => l.label), ["2 against its scope: External:queue, Object:a\ufffd"]);

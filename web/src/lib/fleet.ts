@@ -18,7 +18,7 @@ export interface Look {
 const looks: Readonly<Record<string, Look>> = {
   FRESH: { mark: "✓", label: "Fresh", tone: "up", help: "It called lately, and sees its pods." },
   RETURNING: { mark: "↻", label: "Returning", tone: "flapping", help: "It called again after it was lost, or for the first time. It keeps what it has for two decisions." },
-  STALE: { mark: "‖", label: "Stale", tone: "held", help: "It is silent for longer than usual, or can't see its pods. Its share stays as it is." },
+  STALE: { mark: "‖", label: "Stale", tone: "held", help: "It is silent for longer than usual, or can't see its pods. Its share stays as it is. Its pods count as idle for a scale-up, and as busy for a scale-down." },
   LOST: { mark: "✕", label: "Lost", tone: "failing", help: "It is silent for so long that it counts as lost." },
   UNSEEN: { mark: "?", label: "Unseen", tone: "calm", help: "It has never called: see whether its agent runs, and asks for this fleet." },
 };
@@ -47,12 +47,17 @@ const notAsked: Look = { mark: "?", label: "Not asked", tone: "failing", help: "
 export function troubles(f: Fleet, now: number): Look[] {
   const out: Look[] = [];
   const { asked, patience } = fleetPace(f);
-  if (asked > 0 && now / 1000 > asked + patience) out.push(notAsked);
+  const inVain = (f.members ?? []).filter((m) => m.error?.startsWith("it calls ")).length; // the service's words
+  if (asked > 0 && now / 1000 > asked + patience && !inVain) out.push(notAsked);
   const told = (n: number | undefined, look: Look, label: string) => n && out.push({ ...look, label: `${integer(n)} ${label}` });
   const c: Counts = f.memberCounts ?? {};
   const active = f.status?.conditions?.find((x) => x.type === "ScalingActive");
   if (active && active.status !== "True" && active.reason !== "ScalingDisabled") {
     out.push({ mark: "!", label: `No count: ${plainText(active.reason)}`, tone: "failing", help: plainText(active.message, 2000) });
+  }
+  told(inVain, { mark: "!", label: "", tone: "failing", help: "They call and are no members then, as they are refused or do not name the fleet: see the table." }, inVain === 1 ? "calls in vain" : "call in vain");
+  if (f.decisionTime && out.length === 0 && f.status?.conditions?.some((x) => x.reason === "TooManyReplicas")) { // else it is of an earlier decision
+    out.push({ mark: "⊤", label: "At maximum", tone: "atmax", help: "The metrics, now or within the window, ask for more replicas than the fleet's maxReplicas allows." });
   }
   told(c.lost, looks.LOST!, "lost");
   told(f.unplacedReplicas, { mark: "⊤", label: "", tone: "atmax", help: "Replicas of the count that no member could take." }, "unplaced");
