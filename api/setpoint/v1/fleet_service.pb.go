@@ -226,7 +226,8 @@ type FleetShare struct {
 	Holds bool `protobuf:"varint,3,opt,name=holds,proto3" json:"holds,omitempty"`
 	// The fleet's count as last decided.
 	DesiredReplicas int32 `protobuf:"varint,4,opt,name=desired_replicas,json=desiredReplicas,proto3" json:"desired_replicas,omitempty"`
-	// The sum of all shares: desired_replicas, and what survive_one adds.
+	// The sum of all shares: desired_replicas less unplaced_replicas, what survive_one adds, and what members keep for a
+	// while that return, or that give to others who are not ready yet.
 	ShareTotal int32 `protobuf:"varint,5,opt,name=share_total,json=shareTotal,proto3" json:"share_total,omitempty"`
 	// Replicas of it that no member could take.
 	UnplacedReplicas int32 `protobuf:"varint,6,opt,name=unplaced_replicas,json=unplacedReplicas,proto3" json:"unplaced_replicas,omitempty"`
