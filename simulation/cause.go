@@ -34,7 +34,9 @@ func ReasonOf(d *recommender.Decision) string {
 	}
 	messages := make([]string, 0, len(d.Adjusted.Adjustments))
 	for i := range d.Adjusted.Adjustments {
-		messages = append(messages, d.Adjusted.Adjustments[i].Message)
+		if a := &d.Adjusted.Adjustments[i]; !adjusted.Tells(a.Stage.String(), a.Rule) {
+			messages = append(messages, a.Message)
+		}
 	}
 	return adjusted.Reason(d.Reason, messages...)
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/internal/quantity"
 )
@@ -25,7 +26,7 @@ type Figures struct {
 // FiguresOf are those of an answer and the request that it is to.
 func FiguresOf(answer *setpointv1.RecommendResponse, request *setpointv1.RecommendRequest) Figures {
 	status, spec := answer.GetStatus(), request.GetSpec()
-	return Figures{metricsOf(status, spec), boundsOf(status, spec, len(answer.GetAdjustments()) > 0), AdjustedBy(answer), FleetOf(answer, request.GetFleet())}
+	return Figures{metricsOf(status, spec), boundsOf(status, spec, decisive(answer) != nil), AdjustedBy(answer), FleetOf(answer, request.GetFleet())}
 }
 
 // AdjustedBy says what stages and overrides changed, for people: the override, which has the last
@@ -36,7 +37,7 @@ func AdjustedBy(answer *setpointv1.RecommendResponse) string {
 		return ""
 	}
 	text := cmp.Or(one.GetMessage(), strings.TrimSpace(one.GetStage()+" "+one.GetRule()))
-	switch others := len(answer.GetAdjustments()) - 1; {
+	switch others := len(adjusted.Acting(answer.GetAdjustments())) - 1; {
 	case others == 1:
 		text += " (and 1 other adjustment)"
 	case others > 1:
@@ -45,9 +46,9 @@ func AdjustedBy(answer *setpointv1.RecommendResponse) string {
 	return text
 }
 
-// decisive is the adjustment to tell first; nil: there is none.
+// decisive is the adjustment to tell first; nil: there is none that acts.
 func decisive(answer *setpointv1.RecommendResponse) *setpointv1.Adjustment {
-	all := answer.GetAdjustments()
+	all := adjusted.Acting(answer.GetAdjustments())
 	switch {
 	case len(all) == 0:
 		return nil

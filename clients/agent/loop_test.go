@@ -173,6 +173,8 @@ func TestAdjustedBy(t *testing.T) {
 	office := &setpointv1.Adjustment{Stage: "BOUNDS", Rule: "schedule/office", Message: "schedule \"office\" raises minReplicas from 2 to 8"}
 	queue := &setpointv1.Adjustment{Stage: "FALLBACK", Rule: "External:queue"}
 	held := &setpointv1.Adjustment{Stage: "OVERRIDE", Rule: "hold", Message: "held at 10 by alice"}
+	telling := &setpointv1.Adjustment{Stage: "FORECAST", Rule: "none", Message: "no forecast yet"}
+	forecast := &setpointv1.Adjustment{Stage: "FORECAST", Rule: "floor", Message: "forecast 14 is above the metrics' 9"}
 	for _, tt := range []struct {
 		all  []*setpointv1.Adjustment
 		want string
@@ -180,6 +182,9 @@ func TestAdjustedBy(t *testing.T) {
 		{nil, ""},
 		{[]*setpointv1.Adjustment{office}, `schedule "office" raises minReplicas from 2 to 8`},
 		{[]*setpointv1.Adjustment{queue}, "FALLBACK External:queue"},
+		{[]*setpointv1.Adjustment{telling}, ""},
+		{[]*setpointv1.Adjustment{telling, office}, `schedule "office" raises minReplicas from 2 to 8`},
+		{[]*setpointv1.Adjustment{forecast, held}, "held at 10 by alice (and 1 other adjustment)"},
 		{[]*setpointv1.Adjustment{office, held}, "held at 10 by alice (and 1 other adjustment)"},
 		{[]*setpointv1.Adjustment{office, queue, queue}, `schedule "office" raises minReplicas from 2 to 8 (and 2 other adjustments)`},
 	} {

@@ -29,10 +29,18 @@ type Adjustment interface {
 	GetMessage() string
 }
 
-// Messages are those of adjustments; of one without a message its stage and rule.
+// Tells reports whether an adjustment by these only tells, as a forecast does that is no floor: it is no reason of a count.
+func Tells(stage, rule string) bool { return stage == "FORECAST" && rule != "floor" }
+
+// Acting are the adjustments that do not only tell.
+func Acting[A Adjustment](all []A) []A {
+	return slices.DeleteFunc(slices.Clone(all), func(a A) bool { return Tells(a.GetStage(), a.GetRule()) })
+}
+
+// Messages are those of adjustments that do not only tell; of one without a message its stage and rule.
 func Messages[A Adjustment](all []A) []string {
 	messages := make([]string, 0, len(all))
-	for _, a := range all {
+	for _, a := range Acting(all) {
 		message := a.GetMessage()
 		if message == "" {
 			message = strings.TrimSpace(a.GetStage() + " " + a.GetRule())

@@ -26,6 +26,7 @@ func TestReasons(t *testing.T) {
 		{"above target", said("a"), "above target; a"},
 		{"", said("a", "b"), "a; b"},
 		{"a", said("a"), "a"},
+		{"above target", []*setpointv1.Adjustment{{Stage: "FORECAST", Rule: "only", Message: "it only tells"}, {Stage: "FORECAST", Rule: "floor", Message: "forecast 14"}}, "above target; forecast 14"},
 		{"above target", said(""), "above target; BOUNDS schedule/office"},
 		{"above target", said("a", "b", "c"), "above target; a; b; c"},
 		{"above target", said("a", "b", "c", "held by alice"), "above target; a; b; 1 more by stages or overrides; held by alice"},
