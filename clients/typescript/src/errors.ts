@@ -54,9 +54,8 @@ export function codeOf(number: number): Code {
   return codes[number] ?? "UNKNOWN";
 }
 
-/** fromStatus makes an error of a google.rpc.Status, with the details that its JSON has. A detail that can't be read is left out. */
-export function fromStatus(code: number, message: string, details: readonly unknown[]): SetpointError {
-  const found: ErrorDetails = {};
+/** fromStatus makes an error of a google.rpc.Status, with the details that its JSON has, beside those found already. A detail that can't be read is left out. */
+export function fromStatus(code: number, message: string, details: readonly unknown[], found: ErrorDetails = {}): SetpointError {
   for (const detail of details) {
     if (isObject(detail)) {
       readDetail(detail, found);

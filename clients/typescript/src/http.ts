@@ -79,7 +79,7 @@ export class Http {
       method: verb, headers, signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
     });
     if (!answer.ok) {
-      throw errorOf(answer.status, await this.content(answer, signal));
+      throw errorOf(answer.status, await this.content(answer, signal), answer.headers.get("retry-after"));
     }
     return answer;
   }
@@ -157,8 +157,10 @@ function parsed(content: string): unknown {
   }
 }
 
-/** errorOf reads a google.rpc.Status, or goes by the HTTP status where something else answered. */
-function errorOf(status: number, content: string): SetpointError {
+/** errorOf reads a google.rpc.Status, or goes by the HTTP status where something else answered, which may say when to come back, too. */
+function errorOf(status: number, content: string, retryAfter: string | null = null): SetpointError {
+  const delayMs = /^\d+$/.test(retryAfter ?? "") ? Number(retryAfter) * 1000 : Date.parse(retryAfter ?? "") - Date.now();
+  const found = Number.isNaN(delayMs) ? {} : { retryDelayMs: Math.max(0, delayMs) };
   let body: unknown;
   try {
     body = JSON.parse(content);
@@ -170,9 +172,9 @@ function errorOf(status: number, content: string): SetpointError {
   }
   if (isObject(body) && typeof body["code"] === "number" && codeOf(body["code"]) !== "OK") {
     const { code, message = "", details } = body as { code: number; message?: unknown; details?: unknown };
-    return fromStatus(code, String(message), Array.isArray(details) ? details as unknown[] : []);
+    return fromStatus(code, String(message), Array.isArray(details) ? details as unknown[] : [], found);
   }
-  return new SetpointError(ofHttp(status), `HTTP status ${status}: ${content.slice(0, 200)}`);
+  return new SetpointError(ofHttp(status), `HTTP status ${status}: ${content.slice(0, 200)}`, found);
 }
 
 /** ofHttp is the code for a status of a proxy's. */

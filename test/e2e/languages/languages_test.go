@@ -8,6 +8,10 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -314,6 +318,29 @@ func theServiceSaysWhenToComeBack(t *testing.T, s *service.Instance) {
 		if calls := f.seen(); len(calls) != 2 || calls[1].after < pause {
 			t.Errorf("the attempts are %+v", calls)
 		}
+		if !l.rest {
+			return
+		}
+		// So is a proxy's, which has no other way to say it.
+		for status, body := range map[int]string{http.StatusTooManyRequests: "slow down", http.StatusServiceUnavailable: `{"code": 8, "message": "full"}`} {
+			refused := time.Time{}
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if refused.IsZero() {
+					refused = time.Now()
+					w.Header().Set("Retry-After", "1")
+					http.Error(w, body, status)
+					return
+				}
+				if took := time.Since(refused); took < time.Second {
+					t.Errorf("%d: tried again after %v", status, took)
+				}
+				httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: s.RESTAddr()}).ServeHTTP(w, r)
+			}))
+			config.Target = proxy.URL
+			_, err := recommend(t, open(t, l, config), queue(target(t, "web"), 3, 50))
+			wantCode(t, err, "OK")
+			proxy.Close()
+		}
 	})
 }
 
@@ -338,9 +365,11 @@ func noPauseOutlastsTheCall(t *testing.T, s *service.Instance) {
 // A call ends with its time, whatever hangs, and tells what an earlier attempt was told.
 func aCallEndsWithItsTime(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
-		ends := func(c config, call func(client) *failure, told string) {
-			c.Timeout, c.Retry = 1.5, retry{AttemptTimeout: .5, BaseDelay: .001}
-			opened, began := open(t, l, c), time.Now()
+		ends := func(f *fronts, n int, c config, call func(client) *failure, told string) {
+			c.Timeout, c.Retry = 5, retry{AttemptTimeout: 3, BaseDelay: .001}
+			opened := open(t, l, c)
+			f.connect(opened, n) // on a busy machine the first attempt would not end in its time
+			began := time.Now()
 			err := call(opened)
 			wantCode(t, err, "DEADLINE_EXCEEDED")
 			if took := time.Since(began); took < time.Second || took > 30*time.Second {
@@ -356,15 +385,15 @@ func aCallEndsWithItsTime(t *testing.T, s *service.Instance) {
 			}
 			return hangs(ctx)
 		}
-		_, c := startFronts(t, l, 2, s, func(ctx context.Context, a attempt, _ func() error) error {
+		f, c := startFronts(t, l, 2, s, func(ctx context.Context, a attempt, _ func() error) error {
 			return hangsLater(ctx, a, func() error { return problem(codes.Unavailable) })
 		})
-		ends(c, func(c client) *failure {
+		ends(f, 2, c, func(c client) *failure {
 			_, err := recommend(t, c, queue(target(t, "web"), 3, 50))
 			return err
 		}, "as the test wants it")
-		f := &fronts{t: t, service: s, plan: hangsLater}
-		ends(config{Target: startBatches(f, l, nil, func(*setpointv1.RecommendRequest) codes.Code { return codes.Aborted }), Insecure: true}, func(c client) *failure {
+		f = &fronts{t: t, service: s, plan: hangsLater}
+		ends(f, 1, config{Target: startBatches(f, l, nil, func(*setpointv1.RecommendRequest) codes.Code { return codes.Aborted }), Insecure: true}, func(c client) *failure {
 			return batch(t, c, queue(target(t, "web"), 3, 50))[0].Error
 		}, "busy")
 	})
