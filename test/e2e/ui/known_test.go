@@ -247,6 +247,7 @@ func TestAPageThatCannotReadBlamesNobody(t *testing.T) {
 	}
 	p := s.open(t, webPage)
 	p.wait("its count", `document.querySelector(".big .count")?.innerText === "3"`)
+	p.wait("the form of overrides, for later", `performance.getEntriesByType("resource").some(r => r.name.includes("/form-"))`)
 	p.expects(".*") // the service is gone
 	s.Kill()
 	p.waitText("Not up to date")
@@ -254,4 +255,6 @@ func TestAPageThatCannotReadBlamesNobody(t *testing.T) {
 	if text := p.text(); strings.Contains(text, "Not asked") || strings.Contains(text, "Nobody") || !strings.Contains(text, "Not up to date") {
 		t.Errorf("of a service that is away the page says\n%s", text)
 	}
+	p.click(".overrides-card button")
+	p.wait("the form, without the service", theForm+`?.open`)
 }

@@ -1,23 +1,18 @@
-// Views that are loaded when they are first shown.
+// Views that are loaded when they are first shown, or ahead.
 
 import type { ComponentType, VNode } from "preact";
 import { useEffect, useState } from "preact/hooks";
 
-export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (props: P) => VNode {
+export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): ((props: P) => VNode) & { ahead: () => void } {
   let loaded: ComponentType<P> | undefined;
-  return function Lazy(props: P) {
+  const start = () => load().then((c) => { loaded = c; });
+  function Lazy(props: P) {
     const [, set] = useState(0);
     const [failed, fail] = useState(false);
     useEffect(() => {
       if (loaded) return;
       let gone = false;
-      load().then(
-        (c) => {
-          loaded = c;
-          if (!gone) set(1);
-        },
-        () => !gone && fail(true),
-      );
+      start().then(() => !gone && set(1), () => !gone && fail(true));
       return () => {
         gone = true;
       };
@@ -36,5 +31,6 @@ export function lazy<P extends object>(load: () => Promise<ComponentType<P>>): (
     if (!loaded) return <div class="loading" role="status" aria-label="Loading" />;
     const Component = loaded;
     return <Component {...props} />;
-  };
+  }
+  return Object.assign(Lazy, { ahead: () => void start().catch(() => {}) });
 }

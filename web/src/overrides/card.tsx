@@ -18,8 +18,11 @@ export function OverridesCard(props: { target: string; known: Known; told: strin
   const { caller } = useSession();
   const [open, setOpen] = useState(false);
   const [said, say] = useState("");
-  if (error?.code === "UNIMPLEMENTED") return null; // of an older service, or one whose store keeps none
   const may = Object.values(placesOf(target)).some((p) => mayOverride(caller, p));
+  useEffect(() => {
+    if (may) OverrideForm.ahead(); // it is needed when the service may not answer
+  }, [may]);
+  if (error?.code === "UNIMPLEMENTED") return null; // of an older service, or one whose store keeps none
   const again = () => {
     reload();
     props.changed();
