@@ -40,6 +40,17 @@ func TestEveryVersionBecomesV2(t *testing.T) {
 	}
 }
 
+// The API server makes a name of generateName, which is a name here without the end that it adds.
+func TestAGeneratedName(t *testing.T) {
+	got, err := readAutoscalers("web.yaml", strings.NewReader(strings.Replace(autoscalerYAML("autoscaling/v2", ""), "name: web,", "generateName: web-,", 1)))
+	if err != nil || len(got) != 1 || got[0].Name != "web" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if _, err = readAutoscalers("web.yaml", strings.NewReader(strings.Replace(autoscalerYAML("autoscaling/v2", ""), "name: web,", "generateName: Web-,", 1))); err == nil {
+		t.Error("a malformed one is taken")
+	}
+}
+
 func testdata(t testing.TB, file string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(filepath.Join("testdata", file))

@@ -87,6 +87,9 @@ func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 			return err
 		}
 		autoscaler.Namespace = d.namespace(autoscaler.Namespace)
+		if autoscaler.Name == "" { // the API server adds a few letters
+			autoscaler.Name = strings.TrimRight(autoscaler.GenerateName, "-.")
+		}
 		var found problems
 		for _, violation := range kubernetes.Validate(autoscaler) {
 			found.add(fmt.Sprintf("%s %q", autoscalerKind, autoscaler.Name), violation)
