@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -324,8 +325,9 @@ type writeBack struct {
 	// deleted is when the target was last deleted, zero: never.
 	deleted  time.Time
 	attempts int
-	// written is the history that is being written.
+	// written is the history that is being written, and settled are for the log with it: the change that the merge settled.
 	written *unwritten
+	settled []decisionlog.Entry
 	done    bool
 	err     error
 }
@@ -348,7 +350,8 @@ func (w *writeBack) next(stored store.Record, _ bool, _ []byte) []byte {
 		w.end()
 		return nil
 	}
-	value, err := mergeRecords(stored, w.written.record)
+	value, settled, err := mergeRecords(stored, w.written.record, w.targets.Decisions)
+	w.settled = settled
 	if err != nil {
 		w.targets.Log.Error("decisions of an outage not written", zap.Stringer("target", w.key), zap.Error(err))
 		w.end()
@@ -373,7 +376,7 @@ func (w *writeBack) undoGuess() bool { return false }
 func (w *writeBack) swapped(result store.SwapResult, _ []byte) {
 	switch {
 	case result.Swapped:
-		w.targets.Decisions.Append(w.key, w.end()...)
+		w.targets.Decisions.Append(w.key, append(w.end(), w.settled...)...)
 	case w.attempts >= maxWriteBacks:
 		// Others write all the time: the next check, or the caller, tries again.
 		w.err = fmt.Errorf("%w: lost every race to other callers", store.ErrUnavailable)
@@ -401,22 +404,34 @@ func wasDeleted(local store.Record, deleted time.Time) bool {
 	return err == nil && known.Since <= deleted.UnixNano()
 }
 
-// mergeRecords merges two records of a target: local continued while stored was unreachable.
-func mergeRecords(stored, local store.Record) ([]byte, error) {
+// mergeRecords merges two records of a target: local continued while stored was unreachable. It returns an entry for the
+// log of a change that was pending on one side, and that the merge settled by what the other side saw.
+func mergeRecords(stored, local store.Record, log *decisionlog.Log) ([]byte, []decisionlog.Entry, error) {
 	if !stored.Exists() || stored.Version == local.Version {
-		return local.Value, nil
+		return local.Value, nil, nil
 	}
 	theirs, err := record.Decode(stored.Value)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	ours, err := record.Decode(local.Value)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	merged := record.Merge(&theirs, &ours)
 	merged.Shadows = shadows.Merge(theirs.Shadows, ours.Shadows, ours.Updated.After(theirs.Updated))
-	return record.Append(nil, &merged), nil
+	var settled []decisionlog.Entry
+	for _, sides := range [][2]*record.Record{{&theirs, &ours}, {&ours, &theirs}} {
+		side, other := sides[0], sides[1]
+		isPending := func(s recommender.Settled) bool { return s.ID == side.Pending.ID }
+		if side.Pending == nil || other.Last.ID == side.Pending.ID || slices.ContainsFunc(other.Settled, isPending) {
+			continue // nothing, or the other side has logged it, or will
+		}
+		if i := slices.IndexFunc(merged.Settled, isPending); i >= 0 {
+			settled = append(settled, log.OfSettled(side, &side.Status, merged.Settled[i].Outcome))
+		}
+	}
+	return record.Append(nil, &merged), settled, nil
 }
 
 const (

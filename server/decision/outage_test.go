@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
 // kept is a request of web whose recommendations are all kept for a while.
@@ -191,14 +192,41 @@ func TestTheLogHasWhatWasDecidedWithoutTheStore(t *testing.T) {
 	f.On.Store(false)
 	s.Clock.Advance(time.Second)
 	s.Recommend(t, kept(7, 70))
-	var got []string
+	if got, want := logged(t, s), []string{"3-3 NONE", "3-5 APPLIED", "5-5 NONE", "5-7 APPLIED", "7-7 NONE"}; !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// A change that one instance decided without the store, and another one's next decision shows to be made, is in the log.
+func TestTheLogHasChangesThatAnotherInstanceSaw(t *testing.T) {
+	t.Parallel()
+	var f servertest.Faults
+	engine := memory.New(memory.Options{})
+	share := func(su *servertest.Setup) { su.Store.Store, su.Log = engine, engine }
+	s := servertest.Start(t, servertest.HoldingDown, share, f.FailSwaps(store.ErrUnavailable, false), f.FailLoads(store.ErrUnavailable))
+	other := servertest.Start(t, share)
+	s.Recommend(t, kept(3, 30))
+	f.On.Store(true)
+	s.Clock.Advance(time.Second)
+	s.Recommend(t, kept(3, 50))
+	other.Clock.Advance(2 * time.Second)
+	other.Recommend(t, kept(5, 70))
+	f.On.Store(false)
+	s.Clock.Advance(2 * time.Second)
+	s.Recommend(t, kept(7, 70))
+	if got, want := logged(t, s), []string{"3-3 NONE", "3-5 APPLIED", "5-7 APPLIED", "7-7 NONE"}; !slices.Equal(got, want) {
+		t.Errorf("the log has %q, want %q", got, want)
+	}
+}
+
+// logged are the decisions in the log, sorted.
+func logged(t *testing.T, s *servertest.Service) (got []string) {
+	t.Helper()
 	for _, d := range s.Decisions(t, servertest.Web) {
 		got = append(got, fmt.Sprintf("%d-%d %s", d.GetCurrentReplicas(), d.GetDesiredReplicas(), d.GetOutcome()))
 	}
 	slices.Sort(got)
-	if want := []string{"3-3 NONE", "3-5 APPLIED", "5-5 NONE", "5-7 APPLIED", "7-7 NONE"}; !slices.Equal(got, want) {
-		t.Errorf("the log has %q, want %q", got, want)
-	}
+	return got
 }
 
 // A target that another instance deleted during an outage stays deleted.
