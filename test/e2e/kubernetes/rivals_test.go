@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -43,11 +44,12 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			const noticed = `ConflictingController=True/StatusWrittenByAnother: "kube-controller-manager" writes the status of this object, too`
 			has := func() string { return p.condition(app, "ConflictingController") }
 			loads := []int32{10, 4, 16, 2, 9, 5, 12, 3}
-			changes := 0
-			for ; has() == "" && changes < len(loads); changes++ {
+			changes, began := 0, time.Now()
+			// On a busy machine the other one writes seldom.
+			for ; has() == "" && (changes < len(loads) || time.Since(began) < within); changes++ {
 				// Two active controllers may take a step twice, and back: the final count is
 				// undefined.
-				cpu(milli(loads[changes]), 0).do(p, app)
+				cpu(milli(loads[changes%len(loads)]), 0).do(p, app)
 				w.awaitReconciles(t, 2)
 			}
 			if got := has(); !strings.HasPrefix(got, noticed) || !strings.Contains(got, tt.says) {
@@ -58,12 +60,12 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 			w.tellsOfRival(t, tt.keepOn)
 
 			if tt.keepOn {
-				mark := c.Mark(t)
+				mark, began := c.Mark(t), time.Now()
 				for i := 0; w.scaleWrites(t, w.agent, mark) == 0; i++ {
-					if i == len(loads) {
+					if i >= len(loads) && time.Since(began) > within {
 						t.Fatalf("it wrote no scale while the load changed %d times; who did: %v", i, writers(c.Since(t, mark), p.namespace))
 					}
-					cpu(milli(loads[i]), 0).do(p, app)
+					cpu(milli(loads[i%len(loads)]), 0).do(p, app)
 					w.awaitReconciles(t, 3)
 				}
 				if got := has(); !strings.HasPrefix(got, noticed) {
