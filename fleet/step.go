@@ -151,8 +151,11 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		m.Told = min(m.Told, at-1) // before it was seen
 		return
 	}
-	d := &call.Digest
-	has := spec.most(member, d.Scale.SpecReplicas, d.Min)
+	d, least := &call.Digest, call.Digest.Min
+	if m.HasShare && !m.Gone { // what it was told counts, also once an override that let it have that is over
+		least = max(least, m.Answered)
+	}
+	has := spec.most(member, d.Scale.SpecReplicas, least)
 	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && (at-m.Told > int64(spec.StaleAfter) || m.hadAnswered(spec, member))
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)

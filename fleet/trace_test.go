@@ -336,6 +336,22 @@ func TestWhoIsRaisedTakesWhatIsReady(t *testing.T) {
 	w.want("they are never ready, and 13 is within the tolerance", 8, 3, 2)
 }
 
+// What a member has by an override beyond its bound in the fleet counts until it is the others', once that override is over.
+func TestAnOverrideBeyondTheBoundEnds(t *testing.T) {
+	w := newWorld(t, utilization(50), 8, 8, 8)
+	w.spec.Members[0].Max = 8
+	w.of("a").floor = 22
+	w.periods(8, 24, noCheck)
+	w.want("with the override", 22, 1, 1)
+	w.of("a").floor = 0
+	w.periods(8, 24, func(_, _ []int32) {
+		if w.record.Desired < 24 {
+			t.Errorf("a count of %d", w.record.Desired)
+		}
+	})
+	w.want("after it", 8, 8, 8)
+}
+
 // Headroom that the return of a member makes needless goes as other replicas do.
 func TestHeadroomFallsByPolicies(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
