@@ -119,6 +119,8 @@ type question struct {
 	observed store.Record
 	// unrecorded is set if the decision is the poller's own.
 	unrecorded bool
+	// begins is set if nothing says how many replicas there are.
+	begins bool
 }
 
 // decode decodes the spec and the history. The error is the poller's if its bounds exclude those
@@ -167,6 +169,9 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 	if err != nil {
 		return nil, false, err
 	}
+	if q.begins {
+		t.begin(ctx, request)
+	}
 	request.DryRun = request.DryRun || q.unrecorded
 	response, err := t.options.Recommend(ctx, request, record.Poll{Spec: q.spec.GetEtag(), After: q.record.Last.ID, AfterAt: q.record.Last.At, Shadows: shadows.Specs(q.spec)})
 	if err != nil {
@@ -178,6 +183,25 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
 		Adjustments: response.GetAdjustments(), PlainDesiredReplicas: response.PlainDesiredReplicas,
 	}, response.GetError(), q.spec), false, nil
+}
+
+// begin has a target whose count nobody knows begin where its metrics want it, if that is more than assumed: a workload
+// whose history is lost has its full load, and policies that count from the minimum would take most of it away.
+func (t *Targets) begin(ctx context.Context, request *setpointv1.RecommendRequest) {
+	asked := proto.CloneOf(request)
+	asked.DryRun = true
+	if asked.Spec.Behavior == nil {
+		asked.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{}
+	}
+	if asked.Spec.Behavior.ScaleUp == nil {
+		asked.Spec.Behavior.ScaleUp = &setpointv1.HPAScalingRules{}
+	}
+	up, most := asked.Spec.Behavior.ScaleUp, max(1, asked.GetSpec().GetMaxReplicas()-asked.GetScale().GetSpecReplicas())
+	up.StabilizationWindowSeconds, up.SelectPolicy = proto.Int32(0), proto.String("Max")
+	up.Policies = []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: most, PeriodSeconds: 1}}
+	if response, err := t.options.Recommend(ctx, asked, record.Poll{}); err == nil && response.GetError() == "" {
+		request.Scale.SpecReplicas = max(request.GetScale().GetSpecReplicas(), response.GetDesiredReplicas())
+	}
 }
 
 // largeObservation is the size, in bytes, from which decoding an observation takes longer than
@@ -267,11 +291,19 @@ func (a ages) scale(o *storedv1.Observation, q *question) (*setpointv1.Scale, er
 		return nil, q.noScale()
 	}
 	assumed := max(validation.MinReplicas(q.spec.GetSpec()), q.record.Last.To)
+	q.begins = !decidedOnce(q.record.History)
 	// At zero the controller acts only if it scaled there itself, so that nothing begins there.
 	if assumed == 0 && (q.record.Last.At == 0 || scalingDisabled(&q.record.History)) {
 		assumed = 1
 	}
 	return &setpointv1.Scale{SpecReplicas: assumed}, nil
+}
+
+// decidedOnce reports whether the metrics of a history could ever be read: a failure records no recommendation, and the first
+// one is the count that was there.
+func decidedOnce(h recommender.History) bool {
+	h.Unpack()
+	return h.Last.At != 0 && (h.Last.Error == "" || len(h.Recommendations) > 1)
 }
 
 // scalingDisabled reports whether, at the last decision, the count was 0 and left alone.

@@ -350,8 +350,11 @@ func TestPollersWithBoundsDoNotMoveEachOther(t *testing.T) {
 	spec := servertest.QueueSpec(1, 50)
 	spec.AssumeApplied = true
 	s.SetSpec(t, spec)
-	s.Observe(t, -1, "300")
 	one := int32(1)
+	s.Observe(t, -1, "10")
+	wantPoll(t, s, 1)
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, -1, "300")
 	for _, want := range []int32{4, 8, 16, 30} {
 		wantPoll(t, s, 1, func(r *setpointv1.GetRecommendationRequest) { r.MaxReplicas = &one })
 		wantPoll(t, s, want)
@@ -567,7 +570,7 @@ func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
 	for _, step := range []struct {
 		queue         string
 		current, want int32
-	}{{"30", 2, 3}, {"60", 3, 6}, {"90", 6, 9}} {
+	}{{"30", 3, 3}, {"60", 3, 6}, {"90", 6, 9}} {
 		s.Observe(t, -1, step.queue)
 		if got := wantPoll(t, s, step.want); got.GetCurrentReplicas() != step.current {
 			t.Errorf("of a queue of %s: from %d, want %d", step.queue, got.GetCurrentReplicas(), step.current)
@@ -798,6 +801,30 @@ func TestADryRunPollRecordsNothing(t *testing.T) {
 	}
 }
 
+// Where nobody knows the count, as after Redis has lost its data, a loaded workload is not taken to its minimum.
+func TestAnUnknownCountBeginsWhereItsMetricsWantIt(t *testing.T) {
+	t.Parallel()
+	for _, failing := range []int{0, 2} { // polls before the metrics can be read
+		s := servertest.Start(t)
+		spec := servertest.QueueSpec(1, 60)
+		spec.AssumeApplied = true
+		s.SetSpec(t, spec)
+		for range failing {
+			if got, err := poll(t, s); err == nil {
+				t.Errorf("without metrics: %v", got)
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+		s.Observe(t, -1, "320")
+		if got := wantPoll(t, s, 32).GetCurrentReplicas(); got != 32 {
+			t.Errorf("after %d failures it begins at %d, want 32", failing, got)
+		}
+		s.Clock.Advance(15 * time.Second)
+		s.Observe(t, -1, "600")
+		wantPoll(t, s, 60) // policies count from there
+	}
+}
+
 // A target that is assumed to be where it was recommended to be leaves zero, and does not
 // begin there: at zero the controller acts only if it scaled there itself.
 func TestATargetThatIsAssumedToBeAtZeroLeavesIt(t *testing.T) {
@@ -809,7 +836,7 @@ func TestATargetThatIsAssumedToBeAtZeroLeavesIt(t *testing.T) {
 	for i, step := range []struct {
 		queue         string
 		current, want int32
-	}{{"20", 1, 2}, {"0", 2, 0}, {"0", 0, 0}, {"0", 0, 0}, {"10.5", 0, 2}, {"0", 2, 0}, {"30", 0, 3}} {
+	}{{"20", 2, 2}, {"0", 2, 0}, {"0", 0, 0}, {"0", 0, 0}, {"10.5", 0, 2}, {"0", 2, 0}, {"30", 0, 3}} {
 		s.Observe(t, -1, step.queue)
 		if got := wantPoll(t, s, step.want).GetCurrentReplicas(); got != step.current {
 			t.Errorf("step %d is from %d, want %d", i, got, step.current)

@@ -2222,8 +2222,9 @@ type TargetSpec struct {
 	// observation can't be read, and an older scale is unknown.
 	ObservationMaxAge *durationpb.Duration `protobuf:"bytes,5,opt,name=observation_max_age,json=observationMaxAge,proto3" json:"observation_max_age,omitempty"`
 	// If no scale was observed and the caller sends none, assume that the last
-	// recommendation was applied, or min_replicas at first: for callers that apply each
-	// recommendation at once. Absent: without a scale there is no recommendation.
+	// recommendation was applied, or at first, and after the history is lost, what the metrics
+	// ask for from min_replicas on: for callers that apply each recommendation at once.
+	// Absent: without a scale there is no recommendation.
 	AssumeApplied bool `protobuf:"varint,6,opt,name=assume_applied,json=assumeApplied,proto3" json:"assume_applied,omitempty"`
 	// The version of the stored spec. In SetTargetSpec: replace only this version; ABORTED
 	// otherwise. Absent there: replace any version.
