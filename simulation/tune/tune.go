@@ -324,10 +324,10 @@ func (s *search) measure(ctx context.Context, given *Candidate) (err error) {
 }
 
 // doubled is what is allowed where more goes wrong than the goal is for: twice as much, and ten
-// minutes short, or what the given spec does.
+// minutes short, or what the given spec does. Of a run of few minutes that is all of the time.
 func (s Score) doubled(length time.Duration, given Score) Score {
-	s.Short = max(2*s.Short+float64(10*time.Minute)/float64(length), given.Short)
-	s.Lost = max(2*s.Lost+10*LostSlack, given.Lost)
+	s.Short = min(1, max(2*s.Short+float64(10*time.Minute)/float64(length), given.Short))
+	s.Lost = min(1, max(2*s.Lost+10*LostSlack, given.Lost))
 	s.Reversals = max(2*s.Reversals, given.Reversals)
 	return s
 }

@@ -431,8 +431,11 @@ func writeTrials(w io.Writer, r *tune.Result) error {
 	for i, t := range r.Best.Trials {
 		given := &r.Given.Trials[i].Score
 		verdict := "passed"
-		if !t.Passed {
+		switch {
+		case !t.Passed:
 			verdict = "missed"
+		case t.Allowed.Short >= 1:
+			verdict = "passed: too short a time to be missed"
 		}
 		fmt.Fprintf(table, "%s\t%.2f %% (%.2f; %.2f)\t%.3f %% (%.3f; %.3f)\t%.3g (%.3g; %.3g)\t%s\n", t.Name, t.Score.Short*100, given.Short*100, t.Allowed.Short*100,
 			t.Score.Lost*100, given.Lost*100, t.Allowed.Lost*100, t.Score.Reversals, given.Reversals, t.Allowed.Reversals, verdict)

@@ -184,6 +184,7 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 	t.Parallel()
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	endless := clitest.File(t, "endless.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	light := clitest.File(t, "light.yaml", "duration: 10m\nload: [{constant: 10}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	for _, tt := range []struct {
 		name string
 		args []string
@@ -193,6 +194,8 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 		{"nothing can be short", []string{"-f", endless, simulatedBy, "--candidates=5"}, 0, unbounded},
 		{"lines", []string{"-f", simulated, simulatedBy, "--candidates=10", "-o", "json"}, 0, `"front":[{"spec":{`},
 		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
+		{"a time that is too short to be missed", []string{"-f", light, simulatedBy, "--candidates=5"}, 0, "; 100.00)"},
+		{"what is said of it", []string{"-f", light, simulatedBy, "--candidates=5"}, 0, "passed: too short a time to be missed\n"},
 		{"no scenario", []string{simulatedBy}, cli.ExitUsage, "--file is required"},
 		{"no candidates", []string{"-f", simulated, simulatedBy, "--candidates=0"}, cli.ExitUsage, "must be between 1 and 20000"},
 		{"a goal below 0", []string{"-f", simulated, simulatedBy, "--max-short=-1"}, cli.ExitUsage, "--max-short: is -1, must be between 0 and 100"},
