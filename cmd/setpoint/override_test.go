@@ -78,6 +78,15 @@ func TestOverridesAreCreatedListedAndDeleted(t *testing.T) {
 			t.Errorf("%s: %d %s", tt.flag, got.Code, got.Stderr)
 		}
 	}
+	// Of a fleet the minimums of its members count, too.
+	whole := clitest.File(t, "fleet.yaml", `{name: clusters/all/namespaces/shop/targets/web, spec: {scaleTargetRef: {apiVersion: setpoint.dev/v1, kind: Fleet, name: web}, minReplicas: 3, maxReplicas: 9,
+		metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]}, fleet: {members: [{target: clusters/a/namespaces/shop/targets/web}, {target: clusters/b/namespaces/shop/targets/web}]}}`)
+	if got := run(t, "", "specs", "set", "-f", whole, "--server", address); got.Code != 0 {
+		t.Errorf("specs set: %d %s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if got := run(t, "", "override", "create", "clusters/all/namespaces/shop/targets/web", "--pin=2", "--for=1h", "--reason=x", "--server", address); got.Code != 0 || !strings.Contains(got.Stderr, "below minReplicas 3 of the fleet: it counts as at least 3") {
+		t.Errorf("an override of a fleet: %d %s", got.Code, got.Stderr)
+	}
 	// So is that it does nothing while somebody has switched the target off.
 	off := clitest.File(t, "off.json", `{"target": "clusters/demo/namespaces/shop/targets/off", "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "off"}, "maxReplicas": 9,
 		"metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]}, "scale": {"specReplicas": 0, "selector": "app=off"}}`)
