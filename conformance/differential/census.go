@@ -22,11 +22,11 @@ type Census struct {
 	// and Reworded those compared without a part: what is wrong with a malformed
 	// selector, in versions with other words for it.
 	Texts, UndeterminedTexts, Reworded int
-	// Refused are the scenarios whose spec the service refused, Undetermined those for
-	// which the controller has no outcome, by reason.
+	// Refused are the scenarios whose spec the service refused, so that the engine decided alone;
+	// Undetermined are those for which the controller has no outcome, by reason.
 	Refused      int
 	Undetermined map[string]int
-	// Examples of both.
+	// Examples of the latter.
 	Examples []string
 }
 
@@ -44,11 +44,10 @@ func (c *Census) example(text string) {
 	}
 }
 
-func (c *Census) refused(_ uint64, err error) {
+func (c *Census) refused() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.Refused++
-	c.example(err.Error())
 }
 
 func (c *Census) undetermined(name string, err error) {

@@ -56,8 +56,9 @@ func (c *Comparer) Random(ctx context.Context, seed uint64) (*Finding, error) {
 		err = endErr
 	}
 	if errors.Is(err, ErrRefused) {
-		c.census.refused(seed, err)
-		return nil, nil
+		c.census.refused()
+		play = newEnginePlay(ctx, c.version.Profile)
+		scenario, err = generate.Scenario(seed, generate.DefaultParameters(c.version.Profile), play)
 	}
 	if err != nil {
 		return nil, err
@@ -68,11 +69,22 @@ func (c *Comparer) Random(ctx context.Context, seed uint64) (*Finding, error) {
 // Known compares an existing scenario.
 func (c *Comparer) Known(ctx context.Context, scenario *recording.Scenario) (*Finding, error) {
 	scenario = bare(scenario)
-	play := c.service.NewPlay(ctx, c.version.Profile, true)
-	if err := play.Run(scenario); err != nil {
+	play, err := c.play(ctx, scenario)
+	if err != nil {
 		return nil, fmt.Errorf("%s: %w", scenario.Name, err)
 	}
 	return c.compare(ctx, scenario, play)
+}
+
+// play plays a scenario with explanations: by the service, or by the engine if that refuses it.
+func (c *Comparer) play(ctx context.Context, scenario *recording.Scenario) (*Play, error) {
+	play := c.service.NewPlay(ctx, c.version.Profile, true)
+	err := play.Run(scenario)
+	if errors.Is(err, ErrRefused) {
+		play = newEnginePlay(ctx, c.version.Profile)
+		err = play.Run(scenario)
+	}
+	return play, err
 }
 
 // bare returns the scenario without outcomes.
@@ -162,11 +174,9 @@ func (c *Comparer) differSaturating(ctx context.Context, scenario *recording.Sce
 	// The two controllers diverge here: an explanation must have said so, here or
 	// before.
 	if !play.explain {
-		again := c.service.NewPlay(ctx, c.version.Profile, true)
-		if err := again.Run(scenario); err != nil {
+		if play, err = c.play(ctx, scenario); err != nil {
 			return nil, err
 		}
-		play = again
 	}
 	if play.Platform < 0 || play.Platform > apart {
 		result.at = apart

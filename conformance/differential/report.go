@@ -105,8 +105,9 @@ func (r *Report) intended(m *markdown) {
 	m.line("")
 	m.line("*Some text*: runs of the controller itself word it differently, by the order of a map or of a list, so")
 	m.line("only that there is one is compared. *In part*: without what is wrong with a malformed selector.")
-	m.line("*Refused*, and so skipped: scenarios with a spec that the API server would not have stored, which the")
-	m.line("service refuses. *No outcome*, and so skipped: the controller panicked, or two runs of it did not agree.")
+	m.line("*Refused*: scenarios with a spec that the API server would not have stored, which the service refuses; the")
+	m.line("engine decides them, as it does recordings. *No outcome*, and so skipped: the controller panicked, or two")
+	m.line("runs of it did not agree.")
 	for _, result := range r.Results {
 		for _, why := range slices.Sorted(maps.Keys(result.Census.Undetermined)) {
 			m.line("- `%s`, %d times: %s", result.Plan.Version.Profile, result.Census.Undetermined[why], why)

@@ -22,7 +22,7 @@ func TestTheReportSaysWhatWasForgiven(t *testing.T) {
 	census.add(&comparison{expects: expects, saturated: 3, at: 4}, version)
 	// Of one that differs only the steps before that count.
 	census.add(&comparison{expects: expects, saturated: 4, at: 1, differences: []recording.Difference{{Field: "error"}}}, version)
-	census.refused(1, ErrRefused)
+	census.refused()
 	merged := NewCensus()
 	merged.Merge(census)
 	var b strings.Builder

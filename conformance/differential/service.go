@@ -80,7 +80,7 @@ func (s *Service) Close() error { return s.stop() }
 // outcomes. It implements generate.Decider.
 type Play struct {
 	ctx     context.Context
-	service *Service
+	backend replay.Backend
 	profile string
 	explain bool
 	player  *recording.Player
@@ -106,7 +106,15 @@ var ErrRefused = errors.New("refused by the service")
 // NewPlay returns a play with decisions of the profile. With explain the decisions are
 // explained, which takes longer.
 func (s *Service) NewPlay(ctx context.Context, profile string, explain bool) *Play {
-	return &Play{ctx: ctx, service: s, profile: profile, explain: explain, Platform: -1}
+	return &Play{
+		ctx: ctx, backend: s.backend, cluster: "play-" + strconv.FormatInt(s.played.Add(1), 10), profile: profile, explain: explain, Platform: -1,
+	}
+}
+
+// newEnginePlay returns a play of the engine without a service, which also decides specs that the
+// service refuses, as recordings have them.
+func newEnginePlay(ctx context.Context, profile string) *Play {
+	return &Play{ctx: ctx, backend: replay.NewEngine(), cluster: "play", profile: profile, explain: true, Platform: -1}
 }
 
 // Run plays an existing scenario.
@@ -129,7 +137,6 @@ func (p *Play) Start(scenario *recording.Scenario) error {
 		scenario.Config.Profile = ""
 	}
 	p.player = recording.NewPlayer(scenario)
-	p.cluster = "play-" + strconv.FormatInt(p.service.played.Add(1), 10)
 	return nil
 }
 
@@ -150,7 +157,7 @@ func (p *Play) Decide(step *recording.Step) (generate.Decision, error) {
 			return generate.Decision{}, err
 		}
 	}
-	answer, err := p.service.backend.Recommend(p.ctx, request)
+	answer, err := p.backend.Recommend(p.ctx, request)
 	if err != nil {
 		return generate.Decision{}, refused(err)
 	}
@@ -166,7 +173,7 @@ func (p *Play) Decide(step *recording.Step) (generate.Decision, error) {
 		if step.ScaleUpdateError != "" {
 			outcome = "FAILED"
 		}
-		report, err = p.service.backend.ReportScale(p.ctx, &setpointv1.ReportScaleRequest{
+		report, err = p.backend.ReportScale(p.ctx, &setpointv1.ReportScaleRequest{
 			Target: p.target, RecommendationId: answer.GetRecommendationId(), Outcome: outcome, Message: step.ScaleUpdateError,
 		})
 		if err != nil {
@@ -185,7 +192,7 @@ func (p *Play) End() error {
 	}
 	target := p.target
 	p.target = ""
-	return p.service.backend.Delete(p.ctx, target)
+	return p.backend.Delete(p.ctx, target)
 }
 
 func refused(err error) error {

@@ -12,11 +12,11 @@ import (
 // malformedSelector matches the beginning of an error of Kubernetes' selector parser,
 // which continues to the end of the text. The library's words change in almost every
 // release; Setpoint uses those of its own library, even as an older controller.
-var malformedSelector = regexp.MustCompile(`(values|key|operator)(\[[^\]]*\])*: Invalid value: |` +
+var malformedSelector = regexp.MustCompile(`\[?((values|key|operator)(\[[^\]]*\])*: Invalid value: |` +
 	`(values|key): |` +
 	`for '?(in|In|exact-match|Gt)'?,? .*(operators|operator)|values set must be empty|` +
 	`invalid label (key|value)|"[^"]*" is not a valid (label|pod) selector operator|` +
-	`unable to parse requirement|couldn't parse the selector string|found '`)
+	`unable to parse requirement|couldn't parse the selector string|found ')`)
 
 // rewords reports whether the version's library has other words than Setpoint's for
 // malformed selectors.
