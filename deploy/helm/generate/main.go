@@ -13,6 +13,10 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth"
+	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
 
 func main() {
@@ -164,15 +168,35 @@ var callers = object{
 		"identity": object{"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,60}[a-z0-9])?$"},
 		// An empty list would be all of them.
 		"namespaces": object{"type": "array", "minItems": 1, "items": object{"type": "string"}},
-		"verbs":      object{"type": "array", "minItems": 1, "items": object{"type": "string"}},
+		"verbs":      verbs,
 	},
 }
+
+// An instance that runs keeps the policy it has beside one that it refuses, and the next that starts ends: what is wrong has to
+// be told before.
+var (
+	verbs = object{"type": "array", "minItems": 1, "items": object{"enum": append(policy.Everything.Names(), "*")}}
+	// callersOf are patterns or names of callers, of some kind.
+	callersOf = object{"type": "array", "minItems": 1, "items": object{"type": "string", "pattern": "^" + auth.AnonymousName + "$|[:*]"}}
+	grants    = object{"type": "array", "items": object{
+		"type": "object", "additionalProperties": false, "required": []string{"clusters", "verbs"},
+		"anyOf": []object{{"required": []string{"identities"}}, {"required": []string{"groups"}}},
+		"properties": object{
+			"identities": callersOf, "groups": callersOf, "clusters": segments, "namespaces": segments, "verbs": verbs, "description": object{"type": "string"},
+		},
+	}}
+	segments      = object{"type": "array", "minItems": 1, "items": object{"type": "string", "pattern": "^[A-Za-z0-9._*-]{1,253}$"}}
+	policyEntries = object{
+		"grants": object{"anyOf": []object{{"type": "null"}, grants}}, "limits": object{},
+		"options": object{"items": object{"properties": object{"defaults": object{"properties": object{"profile": object{"enum": recommender.ProfileNames()}}}}}},
+	}
+)
 
 // specs are what service.specs lists: the service says what else is wrong with them, the name is a part of a grant.
 var specs = object{
 	"type": "object", "required": []string{"name", "spec"},
 	"properties": object{
-		"name": targetName, "spec": object{"type": "object"},
+		"name": targetName, "spec": object{"type": "object", "properties": object{"maxReplicas": object{"minimum": 1}}},
 		"fleet": object{"type": "object", "properties": object{"members": object{"type": "array", "items": object{
 			"type": "object", "required": []string{"target"}, "properties": object{"target": targetName},
 		}}}},
@@ -236,6 +260,8 @@ func propertyOf(v value) object {
 		}
 	case texts[v.path]:
 		property["type"], property["additionalProperties"] = "object", object{"type": "string"}
+	case v.path == "service.policy":
+		property["type"], property["additionalProperties"], property["properties"] = "object", false, policyEntries
 	case v.node.Kind == yaml.MappingNode:
 		property["type"] = "object"
 	case v.path == "tls.names":
@@ -244,6 +270,8 @@ func propertyOf(v value) object {
 		property["type"], property["items"] = "array", object{"type": "object", "required": []string{"name"}}
 	case v.path == "service.callers":
 		property["type"], property["items"] = "array", callers
+	case v.path == "service.grants":
+		property["type"], property["items"] = "array", grants["items"]
 	case v.path == "service.specs":
 		property["type"], property["items"] = "array", specs
 	case v.node.Kind == yaml.SequenceNode: // of what Kubernetes takes there
