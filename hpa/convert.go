@@ -3,6 +3,7 @@
 package hpa
 
 import (
+	"errors"
 	"math"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -16,24 +17,41 @@ import (
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
-// Input is the engine's input about a cluster's objects, with the API's defaults. The caller sets
-// its ID, and Explain if it wants the decision explained. options may be nil. The error lists all
-// violations, a line each, or is one of [kubernetes.Snapshot.Request].
-func Input(snapshot *kubernetes.Snapshot, options *setpointv1.RecommendOptions) (*recommender.Input, error) {
-	req, err := snapshot.Request("local")
+// Input is the engine's input about the autoscaler and a cluster's objects, with the API's defaults, and
+// its stages, nil: it has none. [stages.Kept] decides with both. snapshot.Autoscaler may be nil: it is the
+// autoscaler's Object. options may be nil; they replace the file's. The caller sets the input's ID, and
+// Explain if it wants the decision explained. The error lists all violations, a line each, or is one of
+// [kubernetes.Snapshot.Request].
+func (a *Autoscaler) Input(snapshot *kubernetes.Snapshot, options *setpointv1.RecommendOptions) (*recommender.Input, *stages.Plan, error) {
+	stored, err := a.stored()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	req.Spec, req.Options = message(&snapshot.Autoscaler.Spec), options
+	of := *snapshot
+	if of.Autoscaler = a.Object; snapshot.Autoscaler != nil && snapshot.Autoscaler != a.Object {
+		return nil, nil, errors.New("the snapshot is of another object than the autoscaler's")
+	}
+	req, err := of.Request("local")
+	if err != nil {
+		return nil, nil, err
+	}
+	if req.Options = options; options == nil {
+		req.Options = stored.GetOptions()
+	}
+	req.Spec, req.Stages = message(&a.Object.Spec), stored.GetStages()
+	req.Explain = true // for the input's notes
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
+	in.Explain = false
 	violations = append(violations, validation.Structure(req)...)
 	violations = append(violations, validation.Spec(req.GetSpec(), validation.SpecOptions{ScaleToZero: in.Options.ScaleToZero})...)
-	if err := errorOf("", validation.Distinct(violations)); err != nil {
-		return nil, err
+	plan, wrong := conversion.Stages(stored.GetSpec(), stored.GetStages(), in)
+	if err := a.errorOf(validation.Distinct(append(violations, wrong...))); err != nil {
+		return nil, nil, err
 	}
-	return in, nil
+	return in, plan, nil
 }
 
 // Validate checks a spec that a program has filled in, by the rules of the API server. The engine

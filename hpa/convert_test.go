@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/hpa"
@@ -93,17 +95,69 @@ func TestValidateFindsWhatIsMissing(t *testing.T) {
 func TestInputsAreReadAsTheServiceReadsThem(t *testing.T) {
 	t.Parallel()
 	read, a := engine(t, everything)
-	snapshot := &kubernetes.Snapshot{Autoscaler: read.Object, Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}, Status: autoscalingv1.ScaleStatus{Replicas: 4, Selector: "app=web"}}}
-	in, err := hpa.Input(snapshot, nil)
+	snapshot := &kubernetes.Snapshot{Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}, Status: autoscalingv1.ScaleStatus{Replicas: 4, Selector: "app=web"}}}
+	in, _, err := read.Input(snapshot, nil)
 	if err != nil || !reflect.DeepEqual(in.Spec, a.Spec) || in.Scale.SpecReplicas != 4 || in.Namespace != "shop" || in.Generation != 3 {
 		t.Errorf("%v, got %+v", err, in)
 	}
 	read.Object.Spec.MaxReplicas = 0
-	if _, err := hpa.Input(snapshot, nil); err == nil || !strings.HasPrefix(err.Error(), "spec.maxReplicas: Required value") {
+	if _, _, err := read.Input(snapshot, nil); err == nil || !strings.HasPrefix(err.Error(), "f.yaml:8: spec.maxReplicas: Required value") {
 		t.Errorf("an invalid spec: %v", err)
 	}
 	snapshot.Scale = nil
-	if _, err := hpa.Input(snapshot, nil); err == nil {
+	if _, _, err := read.Input(snapshot, nil); err == nil {
 		t.Error("without a scale there is an input")
+	}
+	snapshot.Autoscaler = read.Object.DeepCopy()
+	if _, _, err := read.Input(snapshot, nil); err == nil || !strings.Contains(err.Error(), "another object") {
+		t.Errorf("another object: %v", err)
+	}
+}
+
+// Whatever says that tolerance and those stages, the input and the engine's autoscaler have them; odd quantities are noted.
+func TestInputsHaveWhatAutoscalersHave(t *testing.T) {
+	t.Parallel()
+	const stored = `options: {tolerance: "0.9"}` + "\n" + `stages: {combine: {method: QUORUM, quorum: 1}}`
+	annotated := strings.Replace(forms["a manifest"], "metadata: {", `metadata: {annotations: {setpoint.dev/stages: '{"combine": {"method": "QUORUM", "quorum": 1}}'}, `, 1)
+	snapshot := &kubernetes.Snapshot{
+		Scale:           &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 4}, Status: autoscalingv1.ScaleStatus{Selector: "app=web"}},
+		ExternalMetrics: []kubernetes.ExternalMetric{{ExternalMetricValue: externalv1beta1.ExternalMetricValue{MetricName: "queue", Value: resource.MustParse("9Ei")}}},
+	}
+	for _, tt := range []struct {
+		name, text string
+		clientGo   bool
+		tolerance  float64
+		quorum     int
+	}{
+		{"a stored spec", "spec:" + strings.ReplaceAll("\n"+strings.TrimSpace(forms["the spec itself"]), "\n", "\n  ") + "\n" + stored, false, 0.9, 1},
+		{"an annotated manifest", annotated, false, 0.1, 1},
+		{"an annotated object of client-go", annotated, true, 0.1, 1},
+		{"a manifest", forms["a manifest"], true, 0.1, 0},
+	} {
+		a, err := hpa.ReadOne("f.yaml", strings.NewReader(tt.text))
+		if err != nil {
+			t.Errorf("%s: %v", tt.name, err)
+			continue
+		}
+		if tt.clientGo {
+			a = &hpa.Autoscaler{Object: a.Object}
+		}
+		in, plan, err := a.Input(snapshot, nil)
+		engine, wrong := a.Engine(nil)
+		if err != nil || wrong != nil {
+			t.Errorf("%s: %v, %v", tt.name, err, wrong)
+			continue
+		}
+		if !reflect.DeepEqual(plan, engine.Stages) || !reflect.DeepEqual(in.Options, engine.Options) || in.Options.Tolerance != tt.tolerance ||
+			(plan != nil) != (tt.quorum > 0) || plan != nil && plan.Combine.Quorum != tt.quorum {
+			t.Errorf("%s: got %+v, %+v; the engine %+v", tt.name, in.Options, plan, engine)
+		}
+		if len(in.Notes) != 1 || !strings.Contains(in.Notes[0], "beyond the range") || in.Explain {
+			t.Errorf("%s: notes %q, %t", tt.name, in.Notes, in.Explain)
+		}
+		a.Object.Annotations, a.Stored = map[string]string{"setpoint.dev/stages": `{"combine": {"method": "QUORUM"}}`}, nil
+		if _, _, err := a.Input(snapshot, nil); err == nil || !strings.Contains(err.Error(), "stages.combine.quorum: Required value") {
+			t.Errorf("%s: wrong stages: %v", tt.name, err)
+		}
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // read is the spec and the world of examples/simulation.
@@ -73,8 +74,8 @@ func Example_tune() {
 }
 
 // A controller of one's own: objects in, a count and the object's new status out. The program
-// keeps the history from one evaluation to the next.
-func ExampleInput() {
+// keeps the history, and what stages keep, from one evaluation to the next.
+func ExampleAutoscaler_Input() {
 	spec, err := hpa.ReadOne("queue.yaml", strings.NewReader(`
 maxReplicas: 20
 metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: 10}}}]
@@ -84,24 +85,24 @@ behavior: {}
 		log.Fatal(err)
 	}
 	snapshot := kubernetes.Snapshot{
-		Autoscaler: spec.Object, // or what client-go has
-		Scale:      &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}, Status: autoscalingv1.ScaleStatus{Replicas: 2, Selector: "app=queue"}},
+		Scale: &autoscalingv1.Scale{Spec: autoscalingv1.ScaleSpec{Replicas: 2}, Status: autoscalingv1.ScaleStatus{Replicas: 2, Selector: "app=queue"}},
 		ExternalMetrics: []kubernetes.ExternalMetric{{ExternalMetricValue: externalv1beta1.ExternalMetricValue{
 			MetricName: "queue", Value: resource.MustParse("35"),
 		}}},
 	}
-	input, err := hpa.Input(&snapshot, spec.Options())
+	input, plan, err := spec.Input(&snapshot, nil)
 	if err != nil {
 		log.Fatal(err)
 	}
 	input.ID = recommender.ID{1} // another one for each evaluation
 
-	var history recommender.History // that of the evaluation before
-	decision, history := recommender.Recommend(time.Now(), input, &history)
+	var kept stages.Kept // both are those of the evaluation before
+	var history recommender.History
+	decision, history := kept.Recommend(stages.Around{Plan: plan}, time.Now(), input, &history)
 	fmt.Println(decision.Current, "to", decision.Desired, "replicas:", decision.Reason)
 
 	// Here the workload is scaled. The outcome belongs to the history.
-	settled, history, err := recommender.Settle(history, input.Namespace, decision.ID, recommender.Applied, "")
+	settled, history, err := kept.Settle(history, input.Namespace, decision.ID, recommender.Applied, "")
 	if err != nil {
 		log.Fatal(err)
 	}

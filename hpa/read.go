@@ -115,14 +115,32 @@ func (a *Autoscaler) Stages() *setpointv1.Stages {
 // recommender.Input and for simulations. options may be nil; they replace the file's. The error
 // lists all violations, a line each.
 func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.Autoscaler, error) {
+	stored, err := a.stored()
+	if err != nil {
+		return nil, err
+	}
 	if options == nil {
-		options = a.Options()
+		options = stored.GetOptions()
 	}
-	read, violations := fromMessages(a.Object.Namespace, message(&a.Object.Spec), options, a.Stored, Structure("stages", a.Stored.GetStages()))
+	read, violations := fromMessages(a.Object.Namespace, message(&a.Object.Spec), options, stored, Structure("stages", stored.GetStages()))
+	return read, a.errorOf(violations)
+}
+
+// stored is Stored, or of an object that was not read here what its annotation says.
+func (a *Autoscaler) stored() (*setpointv1.TargetSpec, error) {
+	if a.Stored != nil {
+		return a.Stored, nil
+	}
+	stages, err := autoscalingv1.AnnotatedStages(a.Object.Annotations)
+	return &setpointv1.TargetSpec{Stages: stages}, err
+}
+
+// errorOf is nil without violations, else a line for each, with the file's name and line.
+func (a *Autoscaler) errorOf(violations []Violation) error {
 	if a.File == "" {
-		return read, errorOf("", violations)
+		return errorOf("", violations)
 	}
-	return read, Lined(a.File, a.head, errorOf(a.File+": ", violations))
+	return Lined(a.File, a.head, errorOf(a.File+": ", violations))
 }
 
 // Structure returns what validation.Structure says of a stored spec's field.

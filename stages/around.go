@@ -127,8 +127,8 @@ func (r *run) free() {
 	runs.Put(r)
 }
 
-// RecommendIn is recommender.RecommendIn with the stages around it. It takes and returns the state of the
-// stages, as a record keeps it.
+// RecommendIn is recommender.RecommendIn with the stages around it, for this module's service; the memory may be
+// nil. It takes and returns the state of the stages, as a record keeps it. Others have [Kept].
 func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, history *recommender.History, kept []byte) (recommender.Decision, recommender.History, []byte) {
 	plan, runs := a.Plan, now
 	if plan == nil {

@@ -17,9 +17,9 @@ var ErrNoAutoscaler = errors.New("no HorizontalPodAutoscaler")
 var ErrNoScale = errors.New("no scale")
 
 // Request returns the request for the snapshot's autoscaler as a target of cluster. The caller
-// sets options, evaluation time, request id, dry run and explain. The request has only what the
-// upstream controller would have read: nothing but the error if the scale can't be read, and
-// neither pods nor resource usage if the selector is missing or invalid. It shares maps and
+// sets options, stages, evaluation time, request id, dry run and explain. The request has only
+// what the upstream controller would have read: nothing but the error if the scale can't be read,
+// and neither pods nor resource usage if the selector is missing or invalid. It shares maps and
 // numbers with the objects: change neither while it is in use.
 //
 // Errors: ErrNoAutoscaler, ErrNoScale, and parts of the target's name that [TargetName]
