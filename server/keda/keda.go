@@ -10,7 +10,9 @@ package keda
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,7 +22,9 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -86,6 +90,16 @@ func (s *Scaler) target(ctx context.Context, ref *externalscaler.ScaledObjectRef
 // targetOf returns the target that a trigger's metadata name.
 func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Violation) {
 	metadata := ref.GetScalerMetadata()
+	var violations []validation.Violation
+	// KEDA sends the trigger's other keys, too, such as scalerAddress: only what is near one of ours is a mistake.
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		if meant, ok := spelling.Closest(key, []string{ClusterKey, NamespaceKey, TargetKey}); ok && key != meant {
+			violations = append(violations, validation.Violation{Field: "scalerMetadata." + apierror.Clip(key), Description: "there is no such key; did you mean " + meant + "?"})
+		}
+	}
+	if violations != nil {
+		return store.Key{}, violations
+	}
 	named := metadata[TargetKey]
 	if strings.Contains(named, "/") {
 		name, ok := target.Parse(named)
@@ -102,7 +116,6 @@ func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Viol
 		return value
 	}
 	key := store.Key{Cluster: metadata[ClusterKey], Namespace: or(metadata[NamespaceKey], ref.GetNamespace()), Target: or(named, ref.GetName())}
-	var violations []validation.Violation
 	for _, part := range []struct{ field, value, says string }{
 		{"scalerMetadata.cluster", key.Cluster, "must name the cluster of the target in the trigger's metadata"},
 		{"scalerMetadata.namespace", key.Namespace, "must be the target's namespace"},

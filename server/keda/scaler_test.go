@@ -82,6 +82,9 @@ func TestKEDANamesTargets(t *testing.T) {
 		{"another target", map[string]string{"cluster": "demo", "target": "web"}, codes.NotFound, "no spec is stored"},
 		{"no cluster", map[string]string{}, codes.InvalidArgument, "scalerMetadata.cluster: must name the cluster"},
 		{"a name that is none", map[string]string{"target": "clusters/demo"}, codes.InvalidArgument, "scalerMetadata.target"},
+		{"what KEDA sends besides", map[string]string{"cluster": "demo", "scalerAddress": "x:9090", "enableTLS": "true", "unsafeSsl": "false", "caCert": "c", "tlsClientCert": "c",
+			"tlsClientKey": "k", "token": "t", "tokenFromEnv": "T", "metricType": "AverageValue"}, codes.OK, ""},
+		{"keys that are misspelt", map[string]string{"cluster": "demo", "targett": "web", "namespce": "shop"}, codes.InvalidArgument, "scalerMetadata.namespce: there is no such key; did you mean namespace?"},
 		{"a cluster that is none", map[string]string{"cluster": "-"}, codes.InvalidArgument, "scalerMetadata.cluster"},
 	} {
 		ref := scaledObject()
