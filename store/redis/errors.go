@@ -75,6 +75,8 @@ func faultOf(err error) fault {
 	case errors.Is(err, errOvertaken):
 		// Sent again it would act on what another has made of the key since.
 		return fault{kind: store.ErrUnavailable}
+	case errors.Is(err, goredis.Nil): // of sentinels
+		return fault{again: true, kind: store.ErrUnavailable}
 	case errors.As(err, &reply):
 		return replyFault(reply.Error())
 	case errors.Is(err, goredis.ErrPoolTimeout), errors.As(err, &dial) && dial.Op == "dial":
@@ -115,6 +117,10 @@ func isFull(err error) bool {
 func operationError(ctx context.Context, operation string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%s: %w: %w (%w)", operation, store.ErrUnavailable, ctxErr, err)
+	}
+	if errors.Is(err, goredis.Nil) {
+		// go-redis calls sentinels unreachable that answer that there is no such master.
+		err = fmt.Errorf("a sentinel does not know the master of the URL: %w", err)
 	}
 	kind := faultOf(err).kind
 	if kind == nil || errors.Is(err, kind) {

@@ -245,6 +245,16 @@ func TestTheBreakerNamesTheMasterOfSentinels(t *testing.T) {
 	}
 }
 
+// Sentinels that answer are not told as a network that is down.
+func TestAMasterThatNoSentinelKnowsIsTold(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, 0, 1, redistest.Config{Calm: true})
+	s := open(t, sentinel.URL()+"x", redistest.Prefix(t), nil)
+	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "does not know the master of the URL") {
+		t.Error(err)
+	}
+}
+
 // With WaitReplicas a write counts once so many replicas have it, in a Cluster so many of each master that
 // is written to.
 func TestWritesWaitForReplicas(t *testing.T) {
