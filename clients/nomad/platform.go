@@ -26,7 +26,7 @@ import (
 // apiVersion is the one of the kind TaskGroup in specs.
 const apiVersion = "nomadproject.io/v1"
 
-// ReasonNotScalable means that the job's type has no count, or that its group has just opted out.
+// ReasonNotScalable means that jobs of the type are not scaled, or that its group has just opted out.
 const ReasonNotScalable = "NotScalable"
 
 // Bounds of concurrent reads of statistics: the remaining connections are for all other calls.
@@ -319,7 +319,9 @@ func Unscalable(job *api.Job) *agent.Hold {
 		why = "periodic: its runs are jobs of their own"
 	case job.IsParameterized():
 		why = "parameterized: its runs are jobs of their own"
-	case job.Type != nil && *job.Type != api.JobTypeService && *job.Type != api.JobTypeBatch:
+	case job.Type != nil && *job.Type == api.JobTypeBatch:
+		why = "of type batch: Nomad would run its finished allocations again with each count"
+	case job.Type != nil && *job.Type != api.JobTypeService:
 		why = "of type " + *job.Type + ": it has no count of allocations"
 	default:
 		return nil

@@ -309,14 +309,14 @@ func TestJobsWhoseCountMeansNothingAreHeld(t *testing.T) {
 			w.register(job{name: "periodic", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Periodic = &api.PeriodicConfig{} }})
 			w.register(job{name: "parameterized", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.ParameterizedJob = &api.ParameterizedJobConfig{} }})
 			w.register(job{name: "batch", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Type = new("batch") }})
+			w.register(job{name: "sysbatch", count: 1, policy: "cpu: 60", change: func(j *api.Job) { j.Type = new("sysbatch") }})
 		})
-		for _, name := range []string{"periodic", "parameterized"} {
-			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "because it is "+name) {
+		for name, why := range map[string]string{
+			"periodic": "periodic", "parameterized": "parameterized", "batch": "of type batch: Nomad would run its finished allocations again", "sysbatch": "of type sysbatch",
+		} {
+			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "because it is "+why) {
 				t.Errorf("%s: %+v", name, hold)
 			}
-		}
-		if hold := object(t, p, keyOf("batch")).Hold; hold != nil {
-			t.Errorf("batch: %+v", hold)
 		}
 	})
 }
