@@ -188,12 +188,12 @@ func (r *rivals) tell(ctx context.Context, acts []Acting) (pause time.Duration, 
 		switch status.Code(err) {
 		case codes.OK:
 			others = longer(others, othersOf(answer))
-		case codes.Unimplemented, codes.PermissionDenied, codes.InvalidArgument:
+		case codes.Unimplemented, codes.InvalidArgument:
 			r.know(nil)
 			return refusedPause, err
 		default:
-			if status.Code(err) == codes.ResourceExhausted {
-				r.refused(err)
+			if code := status.Code(err); code == codes.ResourceExhausted || code == codes.PermissionDenied {
+				r.refused(err) // until an operator raises the limit, or grants the right
 			}
 			if time.Since(r.lastAnswer()) > forgetAfter {
 				r.know(nil)

@@ -151,6 +151,30 @@ func TestADeadAgentIsNoRival(t *testing.T) {
 	})
 }
 
+// An agent that was granted its right late is told of others like any other, and says meanwhile that it knows none.
+func TestAnAgentThatWasRefusedAnnouncesItselfLater(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := testserver.Start(t)
+		act(t, &agenttest.Fake{}, s, "demo", agent.Options{})
+		late, granted := *s, time.Now().Add(2*time.Minute)
+		late.Announce = func(ctx context.Context, req *setpointv1.AnnounceAgentRequest, options ...grpc.CallOption) (*setpointv1.AnnounceAgentResponse, error) {
+			if time.Now().Before(granted) {
+				return nil, status.Error(codes.PermissionDenied, "the policy grants no recommend")
+			}
+			return s.Announce(ctx, req, options...)
+		}
+		second := act(t, &agenttest.Fake{}, &late, "other", agent.Options{})
+		time.Sleep(3 * time.Minute)
+		if got := second.Rival(); !strings.Contains(got, "cluster name demo") {
+			t.Errorf("it is told %q", got)
+		}
+		if n := second.lines.FilterMessageSnippet("takes no announcement").Len(); n != 1 {
+			t.Errorf("%d lines of the refusal, want one", n)
+		}
+	})
+}
+
 // An older service, which knows no announcements, is asked seldom and in silence.
 func TestAnOlderServiceTellsOfNoAgents(t *testing.T) {
 	t.Parallel()
