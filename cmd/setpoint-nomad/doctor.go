@@ -23,7 +23,7 @@ const (
 	rightsCheck = "rights"
 )
 
-// most bounds how many of a kind are looked at, or named.
+// most bounds how many of a kind are looked at.
 const most = 20
 
 // patient looks at a Nomad region for the command doctor.
@@ -63,14 +63,22 @@ func (p *patient) reachable(ctx context.Context) []doctor.Finding {
 // rights asks for what is not there: Nomad checks rights before it looks.
 func (p *patient) rights(ctx context.Context) []doctor.Finding {
 	namespaces := []string{p.namespace}
-	if p.namespace == "*" {
-		all, _, err := p.client.Namespaces().List(p.options(ctx, ""))
-		if err != nil || len(all) == 0 {
-			return doctor.Bad(tokenRemedy, "the token sees no namespace: %v", err)
+	all, _, err := p.client.Namespaces().List(p.options(ctx, ""))
+	var out []doctor.Finding
+	switch {
+	case p.namespace != "*":
+		if len(all) > 0 && !slices.ContainsFunc(all, func(n *api.Namespace) bool { return n.Name == p.namespace }) {
+			return doctor.Bad("correct --nomad-namespace, or "+tokenRemedy, "there is no namespace %s, or the token may not see it", p.namespace)
 		}
+	case err != nil || len(all) == 0:
+		return doctor.Bad(tokenRemedy, "the token sees no namespace: %v", err)
+	default:
 		namespaces = nil
 		for _, n := range all[:min(len(all), most)] {
 			namespaces = append(namespaces, n.Name)
+		}
+		if left := len(all) - len(namespaces); left > 0 {
+			out = doctor.Notice("look at others with --nomad-namespace", "the rights in %d more namespaces were not looked at", left)
 		}
 	}
 	const absent = "00000000-0000-0000-0000-000000000000"
@@ -98,7 +106,6 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 			return err
 		}},
 	}
-	var out []doctor.Finding
 	granted, lacking := []string{}, map[string][]string{} // namespaces, the latter by what is missing
 	for _, namespace := range namespaces {
 		var missing []string
@@ -162,7 +169,6 @@ func (p *patient) policies(ctx context.Context) []doctor.Finding {
 			hold = nomad.Unscalable(job)
 		}
 		switch at := fmt.Sprintf("group %s of job %s in namespace %s", g.Name, g.Job, g.Namespace); {
-		case len(out) >= most:
 		case hold != nil:
 			out = append(out, doctor.Bad("correct the job file, and run the job", "%s: %s: %s", at, hold.Reason, hold.Message)...)
 		case len(settings.Ignored) > 0:

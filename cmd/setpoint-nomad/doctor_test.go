@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -75,6 +76,47 @@ func TestDoctorDoesNotTakeAFailureForARight(t *testing.T) {
 		found := p.rights(t.Context())
 		if len(found) != 1 || !strings.Contains(found[0].Text, want) || (found[0].Level == doctor.Problem) != (path != "") {
 			t.Errorf("%s fails: %+v, want %q", path, found, want)
+		}
+	}
+}
+
+// All groups with a problem are named, however many.
+func TestDoctorNamesAllGroups(t *testing.T) {
+	t.Parallel()
+	const groups = 45
+	job := &api.Job{ID: new("web"), Namespace: new("default"), Type: new("service")}
+	for i := range groups {
+		job.TaskGroups = append(job.TaskGroups, &api.TaskGroup{
+			Name: new(fmt.Sprint("g", i)), Count: new(2), Tasks: []*api.Task{{Name: "app"}},
+			Scaling: &api.ScalingPolicy{Min: new(int64(1)), Max: new(int64(9)), Policy: map[string]any{nomad.Key: "cup: 60"}},
+		})
+	}
+	client := nomadtest.Client(t, &nomadtest.Server{})
+	if _, _, err := client.Jobs().Register(job, nil); err != nil {
+		t.Fatal(err)
+	}
+	platform, err := nomad.New(client, nomad.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := (&patient{client: client, platform: platform, namespace: "*"}).policies(t.Context()); len(found) != groups+1 {
+		t.Errorf("%d findings, want one for each of %d groups, and the first", len(found), groups)
+	}
+}
+
+// A mistyped namespace, in which any right may be had, is a problem.
+func TestDoctorNamesANamespaceThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	server := &nomadtest.Server{Intercept: func(r *http.Request) (int, string) {
+		if r.URL.Path == "/v1/namespaces" {
+			return http.StatusOK, `[{"Name":"default"},{"Name":"shop"}]`
+		}
+		return 0, ""
+	}}
+	for namespace, want := range map[string]string{"shop": "the token has what is needed in shop", "shp": "there is no namespace shp"} {
+		found := (&patient{client: nomadtest.Client(t, server), namespace: namespace}).rights(t.Context())
+		if len(found) != 1 || !strings.Contains(found[0].Text, want) {
+			t.Errorf("%s: %+v, want %q", namespace, found, want)
 		}
 	}
 }

@@ -8,9 +8,6 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
-// most bounds the findings of one check.
-const most = 20
-
 // checks are those of the swarm.
 func checks(engine *swarm.Engine, platform *swarm.Platform) []doctor.Check {
 	const swarmCheck = "swarm"
@@ -54,7 +51,7 @@ func nodesOf(ctx context.Context, engine *swarm.Engine) []doctor.Finding {
 	case !found:
 		return doctor.Notice("unless a unit runs it on each node, or --usage-source has the usage, deploy it as in deploy/swarm/stack.yaml", "no service runs setpoint-swarm node")
 	case len(missing) > 0:
-		return doctor.Bad("docker service ps of that service says why; it must be a global one without constraints", "no task of setpoint-swarm node runs on %s, so usage of tasks there is missing", strings.Join(missing[:min(len(missing), most)], ", "))
+		return doctor.Bad("docker service ps of that service says why; it must be a global one without constraints", "no task of setpoint-swarm node runs on %s, so usage of tasks there is missing", strings.Join(missing, ", "))
 	}
 	return doctor.Good("a task of setpoint-swarm node runs on each node; status says whose reports do not arrive")
 }
@@ -69,9 +66,6 @@ func services(ctx context.Context, engine *swarm.Engine, platform *swarm.Platfor
 	enabled := 0
 	for i := range all {
 		s := &all[i]
-		if len(out) >= most {
-			break
-		}
 		if !swarm.Enabled(s.Spec.Labels) {
 			if c := s.Spec.TaskTemplate.ContainerSpec; c != nil && swarm.Enabled(c.Labels) {
 				out = append(out, doctor.Bad("write the labels under deploy: in the stack file, or with --label-add", "%s has %s as a label of its containers, where it does nothing", s.Spec.Name, swarm.EnableLabel)...)
