@@ -62,6 +62,73 @@ func (p *platform) enter(key agent.Key, in bool) {
 	p.inReconcile[key] = in
 }
 
+// mistaken is a platform on which the calls about one object fail as they must not.
+type mistaken struct {
+	*agenttest.Fake
+	object string
+	call   string // that panics, or, with a "=", returns nil
+}
+
+func (p *mistaken) fails(key agent.Key, call string) (returnsNil bool) {
+	if key.Name == p.object && p.call == call {
+		panic("a mistake in the adapter")
+	}
+	return key.Name == p.object && p.call == call+"="
+}
+
+func (p *mistaken) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	if p.fails(key, "Object") {
+		return nil, nil
+	}
+	return p.Fake.Object(ctx, key, before)
+}
+
+func (p *mistaken) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	if p.fails(o.Key, "Observe") {
+		return nil, nil
+	}
+	if p.fails(o.Key, "Request") {
+		return &agent.Observation{}, nil
+	}
+	return p.Fake.Observe(ctx, o)
+}
+
+func (p *mistaken) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	p.fails(o.Key, "Apply")
+	return p.Fake.Apply(ctx, o, seen, change)
+}
+
+func (p *mistaken) Tell(ctx context.Context, t *agent.Telling) {
+	p.fails(t.Object.Key, "Tell")
+	p.Fake.Tell(ctx, t)
+}
+
+// An adapter's mistake about one object is an error of that object, by its name; others are scaled.
+func TestAMistakeOfAnAdapterHoldsOneObject(t *testing.T) {
+	t.Parallel()
+	for _, call := range []string{"Object", "Object=", "Observe", "Observe=", "Request=", "Apply", "Tell"} {
+		t.Run(call, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &mistaken{Fake: &agenttest.Fake{}, object: "odd", call: call}
+				p.Create(agenttest.Workload{Name: "odd", Replicas: 4})
+				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				p.Want("odd", 6)
+				p.Want("web", 6)
+				core, lines := observer.New(zap.ErrorLevel)
+				drive(t, p, agenttest.NewService(testserver.Start(t).Recommendations), agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+				time.Sleep(3 * agenttest.Period)
+				if got := p.Replicas("web"); got != 6 {
+					t.Errorf("the other object has %d replicas, want 6", got)
+				}
+				if n := lines.FilterField(zap.Stringer("object", agent.Key{Kind: "Service", Namespace: "shop", Name: "odd"})).Len(); n == 0 {
+					t.Errorf("no line names the object: %v", lines.All())
+				}
+			})
+		})
+	}
+}
+
 func newPlatform(objects int) *platform {
 	p := &platform{Fake: &agenttest.Fake{}, inReconcile: map[agent.Key]bool{}}
 	for i := range objects {

@@ -20,8 +20,7 @@ import (
 type Loop struct {
 	options     Options
 	queue       QueueOptions
-	platform    Platform
-	teller      Teller // nil: the platform is not a Teller
+	platform    *guarded
 	recommender Recommender
 	asker       *asker
 	presence    *presence
@@ -53,11 +52,12 @@ func New(p Platform, service Service, options Options, queue QueueOptions) (*Loo
 		return nil, err
 	}
 	l := &Loop{
-		options: options, queue: queue, platform: p, recommender: service.Calls,
+		options: options, queue: queue, recommender: service.Calls,
 		asker:  &asker{stream: service.Stream, calls: service.Calls, timeout: options.RequestTimeout, metrics: m},
 		states: newStates(m), metrics: m, rivals: newRivals(service.Announce, &options, m), shadows: shadow.NewLedger(), log: options.Log,
 	}
-	l.teller, _ = p.(Teller)
+	l.platform = &guarded{Platform: p, log: options.Log, once: &l.once}
+	l.platform.teller, _ = p.(Teller)
 	l.presence = newPresence(func(keys ...Key) {
 		l.states.makeDue(keys)
 		queue.Wake(keys...)
@@ -212,9 +212,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 		telling: &Telling{Object: o, Dry: l.options.Shadow, metrics: l.metrics},
 	}
 	r.telling.Outcome = r.run(ctx)
-	if l.teller != nil {
-		l.teller.Tell(ctx, r.telling)
-	}
+	l.platform.Tell(ctx, r.telling)
 	l.metrics.reconciles.WithLabelValues(string(r.telling.Outcome)).Inc()
 	l.metrics.reconcileTime.Observe(time.Since(began).Seconds())
 	if l.states.saw(st, o) && l.queue.ShortestPeriod != nil {
