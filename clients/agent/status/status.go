@@ -1,8 +1,10 @@
 package status
 
 import (
+	"encoding/hex"
 	"fmt"
 	"io"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -206,9 +208,23 @@ func oneLine(text string) string {
 	}, text)
 }
 
-// Named reports whether one of the names is the object's: NAME, or NAMESPACE/NAME.
+// Named reports whether one of the names is the object's: NAME, or NAMESPACE/NAME, in which a byte may also be
+// itself where the object's name has ".-" and its two hexadecimal digits.
 func (o *Object) Named(names []string) bool {
-	return slices.Contains(names, o.Name) || slices.Contains(names, o.Namespace+"/"+o.Name)
+	own := unescaped(o.Name)
+	return slices.ContainsFunc(names, func(name string) bool {
+		name = unescaped(name)
+		return name == own || name == o.Namespace+"/"+own
+	})
+}
+
+var escaped = regexp.MustCompile(`\.-[0-9a-f]{2}`)
+
+func unescaped(name string) string {
+	return escaped.ReplaceAllStringFunc(name, func(digits string) string {
+		c, _ := hex.DecodeString(digits[len(".-"):])
+		return string(c)
+	})
 }
 
 // Only drops objects that match none of the names: NAME, or NAMESPACE/NAME.

@@ -222,6 +222,20 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 }
 
 // Users' texts break neither lines nor the terminal.
+// A name is found as a person types it, and as the service has it.
+func TestAnObjectIsFoundByItsPlainName(t *testing.T) {
+	t.Parallel()
+	known := []*Object{{Key: agent.Key{Namespace: "shop", Name: "pay.-2fworker-v.-2e2.main.-2eq"}}, {Key: agent.Key{Namespace: "shop", Name: "web"}}}
+	for _, name := range []string{"pay/worker-v.2.main.q", "shop/pay/worker-v.2.main.q", "shop/pay.-2fworker-v.-2e2.main.-2eq", "shop/pay.-2fworker-v.2.main.q"} {
+		if s := (&Status{Objects: known}); s.Only([]string{name}) != nil || len(s.Objects) != 1 || s.Objects[0] != known[0] {
+			t.Errorf("%s: %v", name, s.Objects)
+		}
+	}
+	if err := (&Status{Objects: known}).Only([]string{"pay/worker"}); err == nil {
+		t.Error("part of a name is found")
+	}
+}
+
 func TestTheStatusIsText(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
