@@ -4,6 +4,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/packed"
 )
 
 // Bounds of an outlook.
@@ -77,9 +79,9 @@ type Hold struct {
 	// Rate has the limit of the policies, where they hold, or of one evaluation without behavior;
 	// nil: neither does.
 	Rate *RateLimit
-	// Until is the first instant at which the window or a policy may allow more, in nanoseconds since
-	// the Unix epoch; 0: none is known, as for bounds, Disabled, and policies that count no change
-	// yet.
+	// Until is the first instant at which the window lets the count go towards the proposal, or a policy may
+	// allow more, in nanoseconds since the Unix epoch; 0: none is known, as for bounds, Disabled, and policies
+	// that count no change yet.
 	Until int64
 }
 
@@ -226,7 +228,10 @@ func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Du
 		in.Scale, in.ID[0] = Scale{count, count}, byte(i+1)
 		at := now.Add(ahead)
 		d, next, turn := decide(at, in, &history)
-		hold, released := d.hold(), d.Explanation.released(at.UnixNano())
+		hold, released := d.hold(&next), d.Explanation.released(at.UnixNano())
+		if hold.Window != nil && !d.Changes() {
+			released = hold.Until
+		}
 		if n := turn.UnixNano(); !turn.IsZero() && (released == 0 || n < released) {
 			released = n
 		}
@@ -299,8 +304,8 @@ func (a *Adjusted) Last() *Adjustment {
 	return &a.Adjustments[len(a.Adjustments)-1]
 }
 
-// hold returns what keeps the decision from the metrics' proposal.
-func (d *Decision) hold() Hold {
+// hold returns what keeps the decision from the metrics' proposal; h is the history after it.
+func (d *Decision) hold(h *History) Hold {
 	if a := d.Adjusted.Last(); a != nil && a.Stage == StageOverride {
 		h := Hold{Reason: overridden}
 		if !a.Until.IsZero() {
@@ -318,9 +323,27 @@ func (d *Decision) hold() Hold {
 	case s.Stabilized != s.Proposed:
 		for i := range s.Windows[:s.WindowsLen] {
 			if w := &s.Windows[i]; w.Held && (s.WindowsLen == 1 || (w.Direction == Up) == (s.Proposed > d.Current)) {
-				return Hold{Reason: s.Reason, Window: w, Until: w.ReleasedAt}
+				return Hold{Reason: s.Reason, Window: w, Until: h.letsGo(w, d.Desired)}
 			}
 		}
 	}
 	return Hold{}
+}
+
+// letsGo returns when the last recommendation leaves a window that holds a count there. It may be a later and less
+// safe one than the window's safest, which leaves at ReleasedAt.
+func (h *History) letsGo(w *Window, count int32) int64 {
+	list, last := h.Recommendations, w.ReleasedAt
+	if last == w.FullyReleasedAt {
+		return last // also of a delay, which has no recommendations
+	}
+	if h.Packed != nil {
+		list = packed.All[TimedRecommendation](h.Packed)
+	}
+	for _, r := range list {
+		if r.Replicas == count || w.holds(r.Replicas, count) {
+			last = max(last, r.At+w.ReleasedAt-w.HeldSince)
+		}
+	}
+	return last
 }

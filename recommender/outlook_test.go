@@ -131,7 +131,7 @@ func TestPropertyTheEngineDoesWhatTheOutlookSays(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	r := newRandom(41)
-	changes, ends, paths := 0, 0, map[Path]int{}
+	changes, ends, holds, paths := 0, 0, 0, map[Path]int{}
 	for n := range 20_000 {
 		x := newOutlooking(t, r)
 		period := oneOf(r, time.Second, time.Second, time.Second, 15*time.Second, time.Second/2)
@@ -157,14 +157,23 @@ func TestPropertyTheEngineDoesWhatTheOutlookSays(t *testing.T) {
 		}
 		expected := slices.Clone(o.Changes)
 		history := x.history
+		held := o.Hold.Window != nil && (len(expected) == 0 || expected[0].At.After(now))
 		for i := range oneOf(r, 20, 30, 30, 140) {
 			at := now.Add(time.Duration(i) * period)
 			if !o.Until.IsZero() && !at.Before(o.Until) {
 				break
 			}
+			over := held && at.UnixNano() >= o.Hold.Until
+			x.in.Explain = over
 			d := x.decide(at, &history)
 			if i == 0 && d.Path != o.Path {
 				t.Fatalf("case %d (%s): the path is %v, want %v: %v %+v", n, x.in.Options.Profile.Name(), o.Path, d.Path, x.last.Path, x.history)
+			}
+			if over { // before that nothing changes, see below
+				if held = false; d.hold(&history).Window != nil && d.Explanation.Stabilization.Stabilized == d.Current {
+					t.Fatalf("case %d (%s): it is held after %v, too\n%+v\n%+v", n, x.in.Options.Profile.Name(), at.Sub(now), o.Hold, x.history)
+				}
+				holds++
 			}
 			due := len(expected) > 0 && expected[0].At.Equal(d.At)
 			if due != d.Changes() || due && expected[0].Replicas != d.Desired {
@@ -185,8 +194,8 @@ func TestPropertyTheEngineDoesWhatTheOutlookSays(t *testing.T) {
 			ends++
 		}
 	}
-	if changes < 8_000 || ends < 10_000 || len(paths) < 7 {
-		t.Errorf("%d changes, %d outlooks with an end, paths %v", changes, ends, paths)
+	if changes < 8_000 || ends < 10_000 || holds < 500 || len(paths) < 7 {
+		t.Errorf("%d changes, %d outlooks with an end, %d windows that let go, paths %v", changes, ends, holds, paths)
 	}
 }
 
@@ -373,6 +382,15 @@ func TestOutlooks(t *testing.T) {
 			of(10, func(*Input) {}),
 			[]asked{{0, 10}, {60, 8}, {90, 5}}, 100,
 			"Metrics [10,20] 10 of 5 ScaleDownStabilized until 300.000000001; 301: 8 ScaleDownStabilized until 360.000000001; 361: 5",
+		},
+		{
+			"a peak that a policy limited holds, and after it lower recommendations down to the count",
+			of(5, func(in *Input) {
+				in.Spec.Behavior = behavior(perMinute(PodsPolicy, 2), nil)
+				in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(300))
+			}),
+			[]asked{{0, 9}, {20, 8}, {40, 7}, {60, 6}, {80, 3}}, 90,
+			"Metrics [7,9] 7 of 3 ScaleDownStabilized until 340; 340: 6 ScaleDownStabilized until 360; 360: 3",
 		},
 		{
 			"without behavior the count doubles at most with each decision, and a recommendation can raise it",
