@@ -29,6 +29,10 @@ export function onUnauthenticated(f: () => void): void {
   signIn = f;
 }
 
+let answered: () => void;
+/** Resolves with the first answer, or when a request failed: before that nothing is known of the service's clock. */
+export const clockAsked = new Promise<void>((resolve) => (answered = resolve));
+
 /** How far the service's clock is ahead of this machine's, ms. */
 let ahead = 0;
 export const clockAhead = (): number => ahead;
@@ -43,11 +47,13 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
   const bearer = token();
   if (bearer) headers.set("Authorization", `Bearer ${bearer}`);
   const response = await fetch(input, { ...init, headers, credentials: "same-origin", cache: "no-store" }).catch((e: unknown) => {
+    answered();
     if (init.signal?.aborted) throw e;
     throw new SetpointError("UNAVAILABLE", "The service can't be reached.");
   });
   const differs = Date.parse(response.headers.get("Date") ?? "") - Date.now();
   if (Math.abs(differs - ahead) > 1500) ahead = differs; // the header has whole seconds
+  answered();
   if (response.status === 401 && bearer === token()) signIn(); // a refusal of a former token says nothing of this one
   return response;
 }

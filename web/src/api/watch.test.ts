@@ -43,7 +43,7 @@ async function until(f: (seen: { ids: string[]; links: string[]; missed: number[
   const ending = new AbortController();
   const seen = { ids: [] as string[], links: [] as string[], missed: [] as number[] };
   const look = () => f(seen) && ending.abort();
-  await watch(all, new Date(Date.UTC(2026, 0, 1)), {
+  await watch(all, () => Date.UTC(2026, 0, 1), {
     decisions: (batch) => (seen.ids.push(...batch.map((d) => d.decision?.recommendationId ?? "")), look()),
     link: (state) => (seen.links.at(-1) !== state && seen.links.push(state), look()),
     missed: (n) => (seen.missed.push(n), look()),

@@ -49,20 +49,19 @@ const until = (hides: boolean, signal: AbortSignal) =>
   });
 
 /**
- * Watches decisions until the signal. The client resumes lost streams; what it gives up is tried again later.
+ * Watches decisions until the signal, from an instant on, ms. The client resumes lost streams; what it gives up is tried again later.
  * A page that nobody sees, in another tab or kept for "back", holds no stream: without TLS a browser has six connections to a
  * service for all its tabs, and the seventh page would wait for one. Seen again, it goes on where it was. Of several windows that are
  * seen at once some poll.
  */
-export async function watch(parent: string, start: Date | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
+export async function watch(parent: string, start: (() => number) | undefined, watcher: Watcher, signal: AbortSignal): Promise<void> {
   watcher.link("connecting");
-  let startTime = start?.toISOString();
   let resumeToken = "";
   for (let tries = 0; !signal.aborted; tries++) {
     const unseen = hidden();
     await until(false, signal);
     if (signal.aborted) return;
-    if (unseen && !resumeToken && !startTime) watcher.missed(0);
+    if (unseen && !resumeToken && !start) watcher.missed(0);
     const release = await claimStream();
     if (!release) {
       watcher.link("polled");
@@ -78,12 +77,12 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
     let polled = false;
     let worked = 0;
     try {
-      const position = resumeToken ? { resumeToken } : { startTime };
+      const position = resumeToken ? { resumeToken } : { startTime: start && new Date(start()).toISOString() };
       for await (const m of client().watchDecisions({ parent, ...position }, { signal: stream.signal, interrupted: (e) => watcher.link("lost", e) })) {
         const began = performance.now();
         watcher.link("live");
         tries = 0;
-        startTime = undefined;
+        start = undefined;
         resumeToken = m.resumeToken || resumeToken;
         if (m.missedDecisions || m.missedUncounted) watcher.missed(m.missedDecisions || 1);
         if (m.decisions?.length) watcher.decisions(m.decisions);
@@ -114,6 +113,6 @@ export async function watch(parent: string, start: Date | undefined, watcher: Wa
     }
     stream.abort();
     await wait(polled ? pollEvery : Math.min(longestWait, 1000 * 2 ** tries), signal);
-    if (!signal.aborted && (polled || !startTime)) watcher.missed(0);
+    if (!signal.aborted && (polled || !start)) watcher.missed(0);
   }
 }

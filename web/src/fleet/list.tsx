@@ -9,7 +9,7 @@ import { Problem } from "../components/problem";
 import { Ago, useNow } from "../components/time";
 import { byState, troubles } from "../lib/fleet";
 import { count, integer, millis } from "../lib/format";
-import { parseName } from "../lib/names";
+import { parseName, searched } from "../lib/names";
 import { plainText } from "../lib/text";
 import { fleetPath } from "../router";
 import { matcher } from "../targets/query";
@@ -78,7 +78,7 @@ export function ListedFleets(props: { text: string }) {
   const found = matcher(props.text);
   const [pages, setPages] = useState(1);
   useEffect(() => setPages(1), [props.text]);
-  const shown = (fleets ?? []).filter((f) => found([f.name, ...(f.fleet?.members ?? []).map((m) => m.target)].join(" ").toLowerCase()));
+  const shown = (fleets ?? []).filter((f) => found([f.name ?? "", ...(f.fleet?.members ?? []).map((m) => m.target ?? "")].map(searched).join(" ")));
   const first = shown.slice(0, pages * perPage);
   const states = useStates(first.map((f) => f.name ?? ""));
   useNow(5000);

@@ -4,6 +4,7 @@ import { linkOf } from "../components/links";
 import { Bar } from "../operations/view";
 import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
+import { searched } from "./names";
 import { SparkLine } from "../targets/spark";
 import { TargetsStore, type Row } from "../targets/store";
 import { lines } from "../target/spec";
@@ -142,6 +143,7 @@ test("the URL holds search, filters and order, and nothing else", () => {
 });
 
 test("every word has to be found", () => {
+  for (const text of ["shop/web", "eu/shop/web", "web shop eu", "clusters/eu/namespaces/shop/targets/web"]) assert.ok(matcher(text)(searched("clusters/eu/namespaces/Shop/targets/web")), text);
   const m = matcher("Web prod");
   assert.ok(m("web shop prod-eu"));
   assert.ok(!m("web shop staging"));

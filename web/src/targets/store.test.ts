@@ -1,10 +1,12 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
+import { get } from "../api/client";
+import { NotAsked } from "../lib/state";
 import { passing, serve, until } from "../lib/probe";
 import { TargetsStore, type Row } from "./store";
 
 interface Inside {
-  abort: AbortController; snapshot: { loading: boolean; link: string }; fleetOf: Map<string, string>; unsure: Set<Row>;
+  abort: AbortController; snapshot: { rows: readonly Row[]; loading: boolean; link: string }; fleetOf: Map<string, string>; unsure: Set<Row>;
   load(signal: AbortSignal): Promise<void>; reloadSoon(signal: AbortSignal): void; pass(): void; reload(): void; clear(): void; subscribe(f: () => void): () => void;
   take(batch: object[]): void; find(name: string): Row; fleet(name: string): Promise<string | undefined>; readRecord(row: Row, signal: AbortSignal): Promise<void>;
 }
@@ -21,6 +23,36 @@ const turns = async () => {
   for (let i = 0; i < 20; i++) await new Promise((resolve) => setImmediate(resolve));
 };
 const all = "clusters/eu/namespaces/shop/targets/all";
+
+// It is the first: the service's clock is not known yet.
+test("the stream begins an hour ago on the service's clock", async (t) => {
+  const early = 3 * 3600e3;
+  const asked = serve(t, () => Response.json({}, { headers: { Date: new Date(Date.now() - early).toUTCString() } }));
+  const store = made(t);
+  store.abort = undefined as never;
+  store.subscribe(() => {});
+  t.after(async () => {
+    store.clear();
+    serve(t, () => Response.json({}, { headers: { Date: new Date().toUTCString() } }));
+    await get("/v1/caller");
+  });
+  const watches = () => asked.filter((path) => path.includes(":watch"));
+  await until("watched", () => watches().length > 0);
+  const start = Date.parse(new URL(watches()[0]!, "http://page.test").searchParams.get("startTime")!);
+  assert.ok(Math.abs(start - (Date.now() - early - 3600e3)) < 10_000, new Date(start).toISOString());
+});
+
+test("fleets and members that are silent for longer than the stream reaches back are listed, not asked", async (t) => {
+  const ago = (s: number) => new Date(Date.now() - 1000 * s).toISOString();
+  const [eu, us, unseen] = ["eu", "us", "unseen"].map((c) => `clusters/${c}/namespaces/shop/targets/web`);
+  const fleet = { name: all, decisionTime: ago(1500), desiredReplicas: 5, maxReplicas: 9, spec: { staleAfter: "45s" }, members: [{ target: eu, lastCallTime: ago(1500), share: 3, specReplicas: 3 }, { target: us, lastCallTime: ago(1501), share: 2, specReplicas: 2 }, { target: unseen }] };
+  serve(t, (path) => Response.json(path.includes("/targetSpecs?") ? { targetSpecs: [{ name: all, fleet: { members: fleet.members.map((m) => ({ target: m.target })) } }] } : path.endsWith("/fleet") ? fleet : {}));
+  const store = made(t);
+  await store.load(store.abort.signal);
+  await until("listed", () => store.snapshot.rows.length === 3);
+  const bits = (name = "") => store.find(name).bits;
+  assert.deepEqual([bits(all), bits(eu), bits(us), store.find(unseen!)], [NotAsked, NotAsked, NotAsked, undefined]);
+});
 
 test("a gap while the list is read has it read once more, and later ones again", async (t) => {
   const waits: ((r: Response) => void)[] = [];

@@ -2,12 +2,12 @@
 // are called at most a few times per second, however many decisions arrive.
 
 import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type MetricStatusJson as MetricStatus, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
-import { get, serviceNow } from "../api/client";
+import { clockAsked, get, serviceNow } from "../api/client";
 import { storedFleets } from "../api/fleets";
-import { watch, type Link } from "../api/watch";
+import { watch, type Link, type Watcher } from "../api/watch";
 import { millis } from "../lib/format";
 import { reading, wanted } from "../lib/metrics";
-import { parseName, shadowSuffix } from "../lib/names";
+import { parseName, searched, shadowSuffix } from "../lib/names";
 import { reached } from "../lib/decisions";
 import { fleetPace, shareText, withShare } from "../lib/fleet";
 import { Spark } from "../lib/spark";
@@ -161,9 +161,8 @@ export class TargetsStore {
     // Time passes for targets without decisions, too.
     this.tick = setInterval(() => this.pass(), 15_000);
     void this.load(abort.signal);
-    const start = new Date(Date.now() - hour * 1000);
     this.started = serviceNow() / 1000;
-    void watch(`${this.parent}/targets/-`, start, {
+    const watcher: Watcher = {
       decisions: (batch) => this.take(batch),
       link: (link, error) => {
         if (link === this.snapshot.link) return;
@@ -175,7 +174,11 @@ export class TargetsStore {
         this.snapshot = { ...this.snapshot, missed: this.snapshot.missed + n };
         this.reloadSoon(abort.signal);
       },
-    }, abort.signal);
+    };
+    void clockAsked.then(() => {
+      this.started = serviceNow() / 1000;
+      void watch(`${this.parent}/targets/-`, () => serviceNow() - hour * 1000, watcher, abort.signal);
+    });
   }
 
   private stop(): void {
@@ -236,6 +239,7 @@ export class TargetsStore {
         this.rows = [...this.byName.values()].sort((a, b) => (a.name < b.name ? -1 : 1));
       }
       this.snapshot = { ...this.snapshot, loading: false, error: undefined };
+      void this.knowFleets(signal).then(() => this.readMore());
       this.readNew();
       this.tell();
       // Bounds and targets of metrics come after what is seen first.
@@ -343,6 +347,12 @@ export class TargetsStore {
       const { fleetOf } = this;
       const all = storedFleets(this.parent, signal).then(({ fleets, more }) => {
         for (const f of fleets) {
+          // The list has no fleets, and the stream only what the service still holds of all targets together.
+          const row = fleetOf === this.fleetOf && this.abort ? this.row(f.name!) : undefined;
+          if (row?.read === 0) {
+            row.fleet = row.unrecorded = true;
+            this.unsure.add(row);
+          }
           for (const name of [f.name, ...(f.fleet?.members ?? []).map((m) => m.target)]) if (name && !this.byName.get(name)?.read) fleetOf.set(name, f.name!);
         }
         return !more;
@@ -434,7 +444,7 @@ export class TargetsStore {
     };
     const { asked, patience } = fleetPace(f);
     row.fleet = true;
-    [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas];
+    if (row.max === undefined) [row.min, row.max] = [f.minReplicas ?? 0, f.maxReplicas]; // its last decision counts those of its members, too
     known(row, asked, patience, millis(f.decisionTime) / 1000, undefined, f.desiredReplicas ?? 0);
     for (const [name, of] of this.fleetOf) {
       if (of !== row.name || name === of || f.members?.some((m) => m.target === name)) continue;
@@ -444,8 +454,8 @@ export class TargetsStore {
     }
     this.knows(row.name, f);
     for (const m of f.members ?? []) {
-      const member = this.byName.get(m.target ?? "");
       const called = millis(m.lastCallTime) / 1000;
+      const member = m.target && called > 0 ? this.row(m.target) : this.byName.get(m.target ?? "");
       if (member) known(member, called, patience, called, m.specReplicas, m.share);
     }
     this.tell();
@@ -514,7 +524,7 @@ export class TargetsStore {
     if (!row) {
       const n = parseName(name);
       row = {
-        name, ...n, searched: `${n.target} ${n.namespace} ${n.cluster} ${name}`.toLowerCase(), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, told: undefined, unrecorded: false,
+        name, ...n, searched: searched(name), kind: "", shadows: name.endsWith(shadowSuffix) ? name.slice(0, -shadowSuffix.length) : "", fleet: false, told: undefined, unrecorded: false,
         current: undefined, desired: undefined, wants: undefined, min: undefined, max: undefined, bits: 0, why: "", whyLong: "",
         metric: "", goal: "", metricName: "", metricNumber: NaN, readingAt: 0, goals: [], spec: "", past: "unknown",
         changed: 0, updated: 0, described: 0, read: 0, patience: Infinity, flapsUntil: 0, overriddenUntil: 0, turnsAt: 0, direction: 0, spark: new Spark(), version: 0,
@@ -693,7 +703,7 @@ export class TargetsStore {
       this.timer = undefined;
       const counts = states.map(() => 0);
       // The log keeps the decisions of targets that were deleted: a row is shown once it is known to be there.
-      const rows = this.rows.filter((r) => r.read > 0 || r.unrecorded || r.updated >= this.started);
+      const rows = this.rows.filter((r) => r.read > 0 || (r.unrecorded && r.updated > 0) || r.updated >= this.started);
       for (const row of rows) {
         for (let i = 0; i < states.length; i++) if (row.bits & states[i]!.bit) counts[i]!++;
       }
