@@ -50,6 +50,8 @@ type Object struct {
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: unknown.
 	Scaled *Scaled `json:"scaled,omitempty"`
+	// LastChange is when a controller last changed the count, as the platform shows it. Nil: never, or unknown.
+	LastChange *time.Time `json:"lastChange,omitempty"`
 	// Next says what comes next, a change a line, where someone has asked for it. It is not stored.
 	Next []string `json:"next,omitempty"`
 }
@@ -220,6 +222,9 @@ func (b *Book) note(t *agent.Telling) {
 	last := b.lastOf(key)
 	if last != nil && last.UID == o.UID {
 		o.Scaled, o.Decision = last.Scaled, last.Decision
+	}
+	if at := t.Object.LastChange; at != nil && !at.IsZero() {
+		o.LastChange = at
 	}
 	if h := t.Hold; h != nil {
 		o.Hold = &Held{h.Reason, typed.Shorten(h.Message, maxText), h.Since.UTC()}

@@ -141,8 +141,11 @@ func (o *Object) evaluated(now time.Time) string {
 }
 
 func (o *Object) lastScaled(now time.Time) string {
-	if o.Scaled == nil {
+	switch {
+	case o.Scaled == nil && o.LastChange == nil:
 		return "-"
+	case o.Scaled == nil: // by an agent before this one
+		return printable.Age(now.Sub(*o.LastChange)) + " ago"
 	}
 	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, printable.Age(now.Sub(o.Scaled.At)))
 }

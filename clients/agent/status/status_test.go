@@ -172,12 +172,15 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 			}
 			b.began = time.Now().Add(-time.Hour)
 			key := agent.Key{Namespace: "shop", Name: "web"}
-			b.note(&agent.Telling{Object: &agent.Object{Key: key}, Decision: &agent.Decision{
+			b.note(&agent.Telling{Object: &agent.Object{Key: key, LastChange: &now}, Decision: &agent.Decision{
 				At: now, Observation: &agent.Observation{Notice: tt.notice}, Request: tt.request, Answer: tt.answer,
 			}})
 			o := b.objects[key]
 			if o.state() != tt.state || o.Why(now) != tt.why {
 				t.Errorf("got %s, %q, want %s, %q", o.state(), o.Why(now), tt.state, tt.why)
+			}
+			if o.LastChange == nil || !o.LastChange.Equal(now) {
+				t.Errorf("last changed %v, want %v", o.LastChange, now)
 			}
 			var text strings.Builder
 			if err := (&Status{At: now, Objects: []*Object{o}}).WriteText(&text); err != nil {
@@ -242,7 +245,7 @@ func TestTheStatusIsText(t *testing.T) {
 	s := &Status{At: now, Version: "v1", Platform: "fake", Cluster: "demo", Shadow: true, Problem: "a\nb", Objects: []*Object{
 		{Key: agent.Key{Namespace: "shop", Name: "web"}, Hold: &Held{"InvalidLabel", "setpoint.\x1b[31mmin: no", now.Add(-3 * time.Hour)}, Warning: "w"},
 		{Key: agent.Key{Namespace: "shop", Name: "api"}, Decision: &Decided{Current: 2, Desired: 3, Reason: "cpu above target", Metrics: []string{"cpu 90%", "queue 12"}}, Shadow: true, At: now.Add(-4 * time.Second), Scaled: &Scaled{At: now.Add(-3 * 24 * time.Hour), From: 1, To: 2}},
-		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage"},
+		{Key: agent.Key{Namespace: "shop", Name: "db"}, Error: "no usage", LastChange: new(now.Add(-3 * time.Hour))},
 		{Key: agent.Key{Namespace: "shop", Name: "max"}, Hold: &Held{"InvalidObject", "max: is x", now.Add(-3 * time.Hour)}, Warning: "max: is x"},
 		{Key: agent.Key{Namespace: "shop", Name: "new"}, Error: "failed to get no usage yet", Cause: "no usage yet", Waiting: true, Decision: &Decided{}},
 		{Key: agent.Key{Namespace: "shop", Name: "out"}, Error: "failed to get the value fell from 50 to 0", Cause: "the value fell from 50 to 0", Decision: &Decided{Adjusted: "External:q fell from 50 to 0"}},
@@ -256,7 +259,7 @@ func TestTheStatusIsText(t *testing.T) {
 		"OBJECT    STATE    REPLICAS  EVALUATED  LAST SCALED\n" +
 		"shop/web  held     -         -          -\n    InvalidLabel, for 3h: setpoint. [31mmin: no; warning: w\n" +
 		"shop/api  shadow   2 → 3     4s ago     1 → 2, 3d ago\n    cpu 90%, queue 12; cpu above target\n" +
-		"shop/db   error    -         -          -\n    no usage\n" +
+		"shop/db   error    -         -          3h ago\n    no usage\n" +
 		"shop/max  held     -         -          -\n    InvalidObject, for 3h: max: is x\n" +
 		"shop/new  waiting  0         -          -\n    no usage yet\n" +
 		"shop/out  error    0         -          -\n    External:q fell from 50 to 0\n"
