@@ -22,7 +22,7 @@ func sideInCharge(native *autoscalingv2.HorizontalPodAutoscaler, snapshot *kuber
 	}
 	against = "the built-in controller"
 	if own(native) {
-		against = "the agent that scales it"
+		against = "the agent that scaled it last"
 	}
 	switch {
 	case len(native.Status.Conditions) == 0:

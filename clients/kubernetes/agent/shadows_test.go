@@ -215,7 +215,7 @@ func TestTheOpinionOfAStatus(t *testing.T) {
 	native := &autoscalingv2.HorizontalPodAutoscaler{Status: *status("True ReadyForNewScale", "True ValidMetricFound")}
 	native.ManagedFields = append(wroteStatus(nil, BuiltInManager), statusEntry(fieldManager, time.Now().Add(time.Hour)))
 	against, _ := sideInCharge(native, &kubernetes.Snapshot{}, o)
-	want(t, "against an agent", against, "the agent that scales it")
+	want(t, "against an agent", against, "the agent that scaled it last")
 	native.ManagedFields = []metav1.ManagedFieldsEntry{statusEntry(fieldManager, time.Now().Add(-time.Hour)), statusEntry(BuiltInManager, time.Now())}
 	against, _ = sideInCharge(native, &kubernetes.Snapshot{}, o)
 	want(t, "against the controller that took over from it", against, "the built-in controller")
