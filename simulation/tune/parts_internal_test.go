@@ -56,3 +56,20 @@ func TestThePeakOfALoad(t *testing.T) {
 		}
 	}
 }
+
+// A candidate without changes in behavior has the given spec's, also where that is absent.
+func TestBehaviorsThatDoNotChange(t *testing.T) {
+	t.Parallel()
+	a := simulationtest.OnCPU(2, 60, 20)
+	s := newSpace(a, 0, nil)
+	for d, present := range map[int]bool{upWindow: false, downWindow: true, minimum: false, downPolicy: true} {
+		point := make([]float64, len(s.steps))
+		for i := range point {
+			point[i] = -1
+		}
+		point[d] = 0.5
+		if got := s.spec(point); (got.Behavior != nil) != present {
+			t.Errorf("dimension %d: %+v", d, got.Behavior)
+		}
+	}
+}

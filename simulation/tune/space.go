@@ -1,8 +1,10 @@
 package tune
 
 import (
+	"cmp"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -170,10 +172,8 @@ func pick[T any](values []T, at float64) T {
 // spec returns the spec of a point.
 func (s *space) spec(point []float64) recommender.Spec {
 	spec := s.given.Spec
-	rules := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
-	if spec.Behavior != nil {
-		rules = *spec.Behavior
-	}
+	defaults := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
+	rules := *cmp.Or(spec.Behavior, &defaults)
 	is := func(d int) bool { return point[d] >= 0 }
 	if is(minimum) {
 		spec.MinReplicas = s.minimum(point[minimum])
@@ -201,7 +201,8 @@ func (s *space) spec(point []float64) recommender.Spec {
 	if is(downTolerance) {
 		rules.ScaleDown.Tolerance = new(pick(tolerances, point[downTolerance]))
 	}
-	if slices.ContainsFunc(point[upTolerance:dimensions], func(at float64) bool { return at >= 0 }) {
+	// Behavior stays absent if nothing in it changes: the API's defaults written out are other rules.
+	if own := cmp.Or(spec.Behavior, &defaults); !reflect.DeepEqual(*own, rules) {
 		spec.Behavior = &rules
 	}
 	spec.Metrics = slices.Clone(spec.Metrics)

@@ -284,17 +284,17 @@ func (s *search) run(ctx context.Context) (*Result, error) {
 		return nil, err
 	}
 	result.Given = all[0]
-	result.Front = front(all)
-	err := s.each(ctx, len(result.Front), func(ctx context.Context, i int) error {
-		if result.Front[i].Trials != nil { // the given spec
+	simpler, err := s.choose(ctx, all, result)
+	if err != nil {
+		return nil, err
+	}
+	result.Front = front(append(all, simpler...))
+	return result, s.each(ctx, len(result.Front), func(ctx context.Context, i int) error {
+		if result.Front[i].Trials != nil {
 			return nil
 		}
 		return s.try(ctx, &result.Front[i], 0)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return result, s.choose(ctx, all, result)
 }
 
 // measure runs the given spec in all trials: what is allowed there depends on it.
@@ -399,8 +399,9 @@ func (s *search) firstAccepted(ctx context.Context, candidates []*Candidate) (*C
 	return nil, nil
 }
 
-// choose finds the cheapest candidate that passes, and the simplest that costs hardly more.
-func (s *search) choose(ctx context.Context, all []Candidate, result *Result) error {
+// choose finds the cheapest candidate that passes, and the simplest that costs hardly more. It returns
+// those that take back changes of the cheapest.
+func (s *search) choose(ctx context.Context, all []Candidate, result *Result) (simpler []Candidate, err error) {
 	var reach, some []*Candidate
 	for i := range all {
 		if all[i].Reached {
@@ -414,7 +415,7 @@ func (s *search) choose(ctx context.Context, all []Candidate, result *Result) er
 	}
 	cheapest, err := s.firstAccepted(ctx, some)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if result.Cheapest, result.Passed = cheapest, cheapest != nil; cheapest == nil {
 		for _, c := range some {
@@ -422,20 +423,23 @@ func (s *search) choose(ctx context.Context, all []Candidate, result *Result) er
 				result.Best = c
 			}
 		}
-	} else if result.Best, err = s.simplest(ctx, reach, cheapest); err != nil {
-		return err
+	} else if result.Best, simpler, err = s.simplest(ctx, reach, cheapest); err != nil {
+		return nil, err
+	} else if result.Best.Searched.Cost < cheapest.Searched.Cost {
+		result.Cheapest = result.Best
 	}
 	for _, c := range reach {
 		if c.refused {
 			result.Refused++
 		}
 	}
-	return nil
+	return simpler, nil
 }
 
 // simplest is the candidate of fewest changes that costs hardly more than the cheapest, which may be
-// it: of those that were tried, and of those that take back changes of the cheapest one by one.
-func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Candidate) (*Candidate, error) {
+// it: of those that were tried, and of those that take back changes of the cheapest one by one, which it
+// returns, too.
+func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Candidate) (found *Candidate, back []Candidate, err error) {
 	most := near * cheapest.Searched.Cost
 	simpler := slices.DeleteFunc(slices.Clone(reach), func(c *Candidate) bool { return c.Changes >= cheapest.Changes || c.Searched.Cost > most })
 	for at := cheapest; at.point != nil; {
@@ -448,8 +452,9 @@ func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Can
 			}
 		}
 		if err := s.search(ctx, next); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
+		back = append(back, next...)
 		next = slices.DeleteFunc(next, func(c Candidate) bool { return !c.Reached || c.Searched.Cost > most || c.Changes >= at.Changes })
 		if len(next) == 0 {
 			break
@@ -461,11 +466,8 @@ func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Can
 		at = &next[0]
 	}
 	slices.SortStableFunc(simpler, func(a, b *Candidate) int { return cmp.Or(cmp.Compare(a.Changes, b.Changes), byCost(*a, *b)) })
-	found, err := s.firstAccepted(ctx, simpler[:min(len(simpler), maxSimpler)])
-	if found == nil {
-		found = cheapest
-	}
-	return found, err
+	found, err = s.firstAccepted(ctx, simpler[:min(len(simpler), maxSimpler)])
+	return cmp.Or(found, cheapest), back, err
 }
 
 // candidate is that of a point.

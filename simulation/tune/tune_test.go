@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -40,6 +41,15 @@ func search(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, goal
 	result, err := tune.Run(t.Context(), s, a, goal, options)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if c, b := result.Cheapest, result.Best; c != nil && b.Searched.Cost < c.Searched.Cost {
+		t.Errorf("chosen at %g, cheapest at %g", b.Searched.Cost, c.Searched.Cost)
+	}
+	beaten := func(by tune.Score) func(tune.Candidate) bool {
+		return func(c tune.Candidate) bool { return by.Cost < c.Searched.Cost && by.Short < c.Searched.Short }
+	}
+	if b := result.Best; b != nil && slices.ContainsFunc(result.Front, beaten(b.Searched)) {
+		t.Errorf("chosen %+v, which beats one of the front", b.Searched)
 	}
 	return result
 }
