@@ -113,6 +113,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 	st.unread, st.unforgotten = 0, 0
 	if st.uid != nil && *st.uid != o.UID {
 		// A new object under this name: the state belongs to the deleted one.
+		l.once.say(l.log, zapcore.InfoLevel, "another object of this name: its history begins anew", "", zap.Stringer("object", key))
 		l.forget(ctx, key, st)
 		st = l.states.replace(key, st)
 	}

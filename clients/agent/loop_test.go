@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -214,6 +215,56 @@ func TestWhyACountChanges(t *testing.T) {
 			t.Errorf("got %q, want %q", got, tt.want)
 		}
 	}
+}
+
+// ignoring is a platform that takes counts and, while deaf, keeps the one that it has.
+type ignoring struct {
+	*agenttest.Fake
+	deaf    atomic.Bool
+	warning atomic.Value
+}
+
+func (p *ignoring) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
+	if p.deaf.Load() {
+		return nil
+	}
+	return p.Fake.Apply(ctx, o, seen, change)
+}
+
+func (p *ignoring) Tell(ctx context.Context, t *agent.Telling) {
+	p.warning.Store(t.Object.Warning)
+	p.Fake.Tell(ctx, t)
+}
+
+// A platform that says of each count that it took it, and keeps its own, is told of; no longer once it follows.
+func TestACountThatDoesNotFollowIsToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := &ignoring{Fake: &agenttest.Fake{}}
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		p.Want("web", 7)
+		p.deaf.Store(true)
+		core, lines := observer.New(zap.WarnLevel)
+		drive(t, p, agenttest.NewService(testserver.Start(t).Recommendations), agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+		warned := func(after int) string {
+			time.Sleep(time.Duration(after) * agenttest.Period)
+			synctest.Wait()
+			return p.warning.Load().(string)
+		}
+		if got := warned(2); got != "" {
+			t.Errorf("after two periods: %q", got)
+		}
+		if got := warned(4); !strings.Contains(got, "changes of the count, and it is still 4") {
+			t.Errorf("after six periods: %q", got)
+		}
+		if n := lines.FilterMessage("the count does not follow").Len(); n == 0 {
+			t.Errorf("the log: %v", lines.All())
+		}
+		p.deaf.Store(false)
+		if got := warned(3); got != "" || p.Replicas("web") != 7 {
+			t.Errorf("once it follows: %d replicas, %q", p.Replicas("web"), got)
+		}
+	})
 }
 
 // rival asks about the agent's target, with another count, before each report.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"go.uber.org/zap"
@@ -279,6 +280,7 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		}
 	}
 	r.observe(e)
+	r.follow(e)
 	if held != nil {
 		// As with the built-in controller when it can't write a count, the recommendation stays
 		// in the service's windows, and its policies count no change.
@@ -293,6 +295,25 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 	}
 	r.decided(e)
 	return false, outcome
+}
+
+// follow warns when a platform takes counts that the workload does not get.
+func (r *reconcile) follow(e *evaluation) {
+	k, current := &r.st.counts, e.Answer.GetCurrentReplicas()
+	if k.from != current || k.unchanged > maxMoved {
+		*k = takenCounts{from: current}
+	}
+	if k.unchanged++; e.Applied {
+		k.changes, k.unchanged = k.changes+1, 0
+	}
+	if k.changes <= maxMoved {
+		return
+	}
+	text := fmt.Sprintf("the platform has taken %d changes of the count, and it is still %d: it does not follow, or somebody sets it back", k.changes-1, current)
+	r.once.say(r.log, zapcore.WarnLevel, "the count does not follow", "", zap.String("problem", text))
+	warned := *r.o
+	warned.Warning = strings.TrimPrefix(warned.Warning+"; "+text, "; ")
+	r.telling.Object = &warned
 }
 
 func (e *evaluation) changes() bool {

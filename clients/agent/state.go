@@ -64,6 +64,8 @@ type state struct {
 	eventAt     time.Time
 	// moved is the number of consecutive reconciles whose counts others had changed.
 	moved int
+	// counts are those that the platform took since the count was another one.
+	counts takenCounts
 	// fault is the error of the last decision.
 	fault string
 	// adjusted is the adjustment of the last event about one, its stage and rule; fleet is what the last
@@ -74,6 +76,12 @@ type state struct {
 
 	due     time.Time // guarded by states.mu; zero: at once
 	madeDue bool      // guarded by states.mu; makes due ignore the end of the reconcile in flight
+}
+
+// takenCounts are the changes of a count that the platform took, and the decisions since the last of them.
+type takenCounts struct {
+	from               int32
+	changes, unchanged int
 }
 
 // states has the states of all objects.
