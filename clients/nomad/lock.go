@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync/atomic"
@@ -21,7 +22,7 @@ const (
 )
 
 // Lock is the lock of a Nomad variable, which one of several agents has, and which acts. A holder
-// that dies is followed within half a minute; one that ends releases it.
+// that dies is followed after some half a minute; one that ends releases it.
 type Lock struct {
 	Client *api.Client
 	// Path and Namespace are those of the variable. The token needs write on it.
@@ -41,10 +42,9 @@ func (l *Lock) Standby() string {
 }
 
 func (l *Lock) stand(why string) {
-	if why != l.Standby() {
-		l.Log.Info("the lock", zap.String("state", why))
+	if last := l.standing.Swap(&why); last == nil || *last != why {
+		l.Log.Info("the lock", zap.String("state", cmp.Or(why, "this agent has the lock "+l.Path+", and acts")))
 	}
-	l.standing.Store(&why)
 }
 
 // Lead runs act while this agent has the lock, again when it has it again, until the context ends

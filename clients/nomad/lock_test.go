@@ -14,6 +14,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
@@ -26,6 +27,7 @@ type locked struct {
 	acquired atomic.Int32
 	renewed  atomic.Int32
 	released atomic.Int32
+	lines    *observer.ObservedLogs
 }
 
 // ServeHTTP implements http.Handler.
@@ -55,7 +57,9 @@ func lead(t *testing.T, l *locked, act func(context.Context) error) (stop contex
 	if err != nil {
 		t.Fatal(err)
 	}
-	lock := &nomad.Lock{Client: client, Path: "setpoint/agent", Namespace: "default", Log: zap.NewNop()}
+	core, lines := observer.New(zap.InfoLevel)
+	l.lines = lines
+	lock := &nomad.Lock{Client: client, Path: "setpoint/agent", Namespace: "default", Log: zap.New(core)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended = make(chan error, 1)
 	go func() { ended <- lock.Lead(ctx, act) }()
@@ -113,6 +117,9 @@ func TestAStandbyWithoutAnAnswerAsksAgain(t *testing.T) {
 		synctest.Wait()
 		if len(acts) != 1 {
 			t.Errorf("it acts %d times once there is an answer", len(acts))
+		}
+		if n := l.lines.FilterField(zap.String("state", "this agent has the lock setpoint/agent, and acts")).Len(); n != 1 {
+			t.Errorf("%d lines say that it acts: %v", n, l.lines.All())
 		}
 		l.silent.Store(new("lock-acquire lock-renew lock-release"))
 		stop()

@@ -100,8 +100,10 @@ func keysOf(own any, p *typed.Problems) map[string]any {
 		}
 	}
 	keys, ok := typed.Keys(own)
-	if !ok {
-		p.Add(Key, "must be one block with keys")
+	if blocks, list := own.([]any); list && len(blocks) > 1 {
+		p.Add(Key, "stands %d times: write one block with all keys", len(blocks))
+	} else if !ok {
+		p.Add(Key, "must be one block with keys, or a text with them, in YAML or JSON")
 	}
 	return keys
 }

@@ -131,6 +131,16 @@ func TestGroupsOfTheNomadAutoscalerAreRefused(t *testing.T) {
 		"metrics": [`+cpu60+`, {"type": "Resource", "resource": {"name": "memory", "target": {"type": "AverageValue", "averageValue": "64Mi"}}}]}`)
 }
 
+func TestABlockWithoutKeysAndTwoBlocks(t *testing.T) {
+	for policy, want := range map[string]string{
+		`{"setpoint": ""}`: "setpoint: must be one block with keys, or a text with them, in YAML or JSON", `{"setpoint": [{"cpu": 60.0}, {"cpu": 70.0}]}`: "setpoint: stands 2 times: write one block with all keys",
+	} {
+		if _, hold := nomad.ParsePolicy(scaling(t, 1, 10, policy)); hold == nil || hold.Message != want {
+			t.Errorf("%s: %+v, want %s", policy, hold, want)
+		}
+	}
+}
+
 func TestRecordedPolicyWithUnknownKeys(t *testing.T) {
 	_, hold := nomad.ParsePolicy(nomadtest.RecordedBody[*api.ScalingPolicy](t, "policies", "policies-0018"))
 	if hold == nil || hold.Reason != agent.ReasonInvalidObject {

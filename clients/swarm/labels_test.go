@@ -74,6 +74,9 @@ func TestAnotherAutoscalersLabelIsReported(t *testing.T) {
 	if _, err := swarm.ParseLabels("web", labelsOf("setpoint.min=0", "setpoint.max=3")); err == nil || err.Error() != "setpoint.min: must be a whole number of replicas from 1: 0 needs a whole spec, setpoint.spec, with minReplicas 0, and a service with --scale-to-zero" {
 		t.Errorf("got %v", err)
 	}
+	if _, err := swarm.ParseLabels("web", labelsOf("setpoint.min=-1", "setpoint.max=3")); err == nil || strings.Count(err.Error(), "setpoint.min") != 1 {
+		t.Errorf("one wrong value: %v", err)
+	}
 	zero, err := swarm.ParseLabels("web", labelsOf("setpoint.spec={minReplicas: 0, maxReplicas: 3}"))
 	if err != nil || zero.Spec == nil || zero.Spec.MinReplicas == nil || zero.Spec.GetMinReplicas() != 0 { //nolint:protogetter // absent is not 0
 		t.Errorf("a spec from 0: %v, %v", zero, err)

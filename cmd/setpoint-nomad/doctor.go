@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // Names of checks that others come after.
@@ -161,14 +162,20 @@ func (p *patient) policies(ctx context.Context) []doctor.Finding {
 			continue // it was deleted meanwhile
 		}
 		settings, hold := p.platform.Read(g, policy)
+		at := fmt.Sprintf("group %s of job %s in namespace %s", g.Name, g.Job, g.Namespace)
 		if settings == nil && hold == nil {
+			for key := range policy.Policy {
+				if _, like := spelling.Closest(key, []string{nomad.Key}); like && key != nomad.Key {
+					out = append(out, doctor.Bad("correct the job file, and run the job", "%s: the policy has a block %s, which nobody reads: did you mean %s?", at, key, nomad.Key)...)
+				}
+			}
 			continue
 		}
 		p.groups = append(p.groups, g)
 		if job, _, err := p.client.Jobs().Info(g.Job, p.options(ctx, g.Namespace)); hold == nil && err == nil {
 			hold = nomad.Unscalable(job)
 		}
-		switch at := fmt.Sprintf("group %s of job %s in namespace %s", g.Name, g.Job, g.Namespace); {
+		switch {
 		case hold != nil:
 			out = append(out, doctor.Bad("correct the job file, and run the job", "%s: %s: %s", at, hold.Reason, hold.Message)...)
 		case len(settings.Ignored) > 0:
@@ -176,7 +183,7 @@ func (p *patient) policies(ctx context.Context) []doctor.Finding {
 		}
 	}
 	if len(p.groups) == 0 {
-		return doctor.Notice("add a block setpoint to the policy of a group's scaling block", "%d groups have a scaling policy, none with a block %s", len(listed), nomad.Key)
+		return append(doctor.Notice("add a block setpoint to the policy of a group's scaling block", "%d groups have a scaling policy, none with a block %s", len(listed), nomad.Key), out...)
 	}
 	return append(doctor.Good("%d groups have a block %s", len(p.groups), nomad.Key), out...)
 }

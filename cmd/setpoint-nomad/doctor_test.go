@@ -26,6 +26,7 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 		{"an unknown source", "metric: {q: {source: nowhere, query: up, average: 10}}", nil, `setpoint.metric.q.source: there is no source "nowhere"; none is configured`},
 		{"a periodic job", "cpu: 60", func(j *api.Job) { j.Periodic = &api.PeriodicConfig{Spec: new("@daily")} }, "the job can't be scaled, because it is periodic"},
 		{"a parameterized job", "cpu: 60", func(j *api.Job) { j.Type, j.ParameterizedJob = new("batch"), &api.ParameterizedJobConfig{} }, "the job can't be scaled, because it is parameterized"},
+		{"a misspelt block", "", func(j *api.Job) { j.TaskGroups[0].Scaling.Policy = map[string]any{"Setpiont": "cpu: 60"} }, "the policy has a block Setpiont, which nobody reads: did you mean setpoint?"},
 		{"a batch job", "cpu: 60", func(j *api.Job) { j.Type = new("batch") }, "the job can't be scaled, because it is of type batch"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

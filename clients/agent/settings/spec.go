@@ -35,7 +35,7 @@ func (r *reading) bounds(spec *setpointv1.HorizontalPodAutoscalerSpec) {
 	spec.MinReplicas = new(int32(1))
 	if r.set.Min != nil {
 		spec.MinReplicas = new(int32(*r.set.Min))
-		if *spec.MinReplicas < r.form.Least {
+		if *spec.MinReplicas < r.form.Least && !r.wrong("min") {
 			r.Add("min", "must be a whole number of replicas from %d%s", r.form.Least, r.form.zero(": "))
 		}
 	}
