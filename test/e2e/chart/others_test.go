@@ -3,6 +3,7 @@
 package chart
 
 import (
+	"bytes"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
@@ -10,12 +11,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
 // An API server with the kinds of Prometheus' operator and cert-manager accepts the chart's
-// objects.
+// objects, and a release finds the way back from the latter.
 func TestKindsOfOtherOperators(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	c.Kubectl(t, "create", "namespace", namespace)
@@ -45,6 +47,21 @@ func TestKindsOfOtherOperators(t *testing.T) {
 	}
 	if out, err := c.TryKubectl(print(t, own), "apply", "--server-side", "--validate=strict", "--namespace="+namespace, "--filename=-"); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+	c.Kubectl(t, "delete", "issuers,certificates", "--all", "--namespace="+namespace)
+
+	// The way back that README.md has, from Secrets as cert-manager makes them.
+	release, chart := helm.New(t, c, "setpoint", namespace), helm.Load(t, path)
+	release.Install(chart, "")
+	made := secret(t, c, "setpoint-ca")["ca.crt"]
+	release.Upgrade(chart, "tls: {mode: certManager}")
+	for _, name := range []string{"setpoint-ca", "setpoint-tls"} {
+		c.Apply(t, "{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: "+name+", namespace: setpoint}, stringData: {ca.crt: a, tls.crt: b, tls.key: c}}")
+	}
+	c.Kubectl(t, "-n", "setpoint", "delete", "certificate/setpoint", "certificate/setpoint-ca", "secret/setpoint-tls", "secret/setpoint-ca")
+	release.Rollback(1)
+	if !bytes.Equal(secret(t, c, "setpoint-ca")["ca.crt"], made) {
+		t.Error("after the rollback the CA is another")
 	}
 }
 
