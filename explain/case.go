@@ -105,7 +105,7 @@ func (c *oneCase) condition(kind string) *setpointv1.HorizontalPodAutoscalerCond
 // winner is the metric with the winning proposal, nil if there is none.
 func (c *oneCase) winner() *metric {
 	p := c.trace.GetProposal()
-	if p == nil || p.MetricIndex == nil || int(p.GetMetricIndex()) >= len(c.metrics) {
+	if p == nil || p.MetricIndex == nil || uint(p.GetMetricIndex()) >= uint(len(c.metrics)) { // of a server that may be wrong
 		return nil
 	}
 	return c.metrics[p.GetMetricIndex()]

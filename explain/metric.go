@@ -51,7 +51,7 @@ func (c *oneCase) newMetric(index int) *metric {
 	t := e.GetTolerance()
 	m.tolerance = tolerance{low: 1 - t.GetScaleDown(), high: 1 + t.GetScaleUp()}
 	if c.habits.byDistance {
-		m.tolerance.distance = &t.ScaleUp
+		m.tolerance.distance = new(t.GetScaleUp())
 	}
 	m.usage, m.hasUsage = milli(e.GetTotalUsage())
 	m.requests, _ = milli(e.GetTotalRequests())

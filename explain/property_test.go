@@ -2,14 +2,21 @@ package explain
 
 import (
 	"fmt"
+	"io"
+	"math"
 	"regexp"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/replay"
 )
 
 // TestEveryStepRenders explains all steps of all recordings.
@@ -66,6 +73,48 @@ func TestEveryStepRendersByEveryProfile(t *testing.T) {
 				t.Errorf("only %d steps", steps)
 			}
 		})
+	}
+}
+
+// An answer is of a server that may be wrong, or of another version: without any one of its fields, and with
+// numbers that no list has, it is explained.
+func TestAnswersThatAreWrong(t *testing.T) {
+	t.Parallel()
+	for _, profile := range recommender.ProfileNames() {
+		req := checkout(3, "web-%d", func(int) int { return 900 })
+		req.Options = &setpointv1.RecommendOptions{Profile: profile}
+		resp := decide(t, replay.NewEngine(), req, "")
+		explained := func(where string) {
+			defer func() {
+				if wrong := recover(); wrong != nil {
+					t.Errorf("%s: %s: %v", profile, where, wrong)
+				}
+			}()
+			if err := Write(io.Discard, nil, resp, Options{AllPods: true}); err != nil {
+				t.Errorf("%s: %s: %v", profile, where, err)
+			}
+			Summary(resp)
+		}
+		err := protorange.Range(resp.ProtoReflect(), func(v protopath.Values) error {
+			last := v.Index(-1)
+			field, of := last.Step.FieldDescriptor(), v.Index(-2).Value
+			if last.Step.Kind() != protopath.FieldAccessStep || field.IsList() || field.IsMap() {
+				return nil
+			}
+			if field.Kind() == protoreflect.Int32Kind {
+				for _, n := range []int32{-1, math.MinInt32, math.MaxInt32} {
+					of.Message().Set(field, protoreflect.ValueOfInt32(n))
+					explained(fmt.Sprint(v.Path, "=", n))
+				}
+			}
+			of.Message().Clear(field)
+			explained(v.Path.String())
+			of.Message().Set(field, last.Value)
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
+		}
 	}
 }
 
