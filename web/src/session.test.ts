@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { get, setToken } from "./api/client";
 import { passing, serve, until, use } from "./lib/probe";
-import { canSignOut, signInWithToken, signOut, useSession, whoAmI } from "./session";
+import { canSignOut, retry, signInWithToken, signOut, useSession, whoAmI } from "./session";
 
 const kept = new Map<string, string>();
 Object.assign(globalThis, {
@@ -51,4 +51,19 @@ test("a session that the service did not end is not shown as ended", async (t) =
   await signOut();
   await until("signed out", () => session.now.wanted);
   assert.equal(session.now.caller, undefined);
+});
+
+test("a refusal of something in front of the service is over once the caller is asked for again", async (t) => {
+  setToken("");
+  let away = true;
+  serve(t, (path) => (path === "/ui/config.json" ? config() : away ? refusal(401, 16) : Response.json({ name: "eve" })));
+  const session = use(t, useSession);
+  await whoAmI();
+  await until("refused", () => session.now.wanted);
+  away = false;
+  const { generation } = session.now;
+  retry();
+  await whoAmI(); // as the page does with each generation
+  await until("known", () => session.now.caller?.name === "eve");
+  assert.deepEqual([session.now.wanted, session.now.ended, session.now.generation], [false, false, generation + 1]);
 });

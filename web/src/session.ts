@@ -96,6 +96,11 @@ export async function signInWithToken(value: string): Promise<void> {
   }
 }
 
+/** Asks again without a sign-in: what refused may have been something in front of the service, for a while. */
+export function retry(): void {
+  change({ wanted: false, ended: false, generation: session.generation + 1 });
+}
+
 /** Forgets the token of this tab, or ends the session that the issuer's sign-in began; throws where only the service could end it, and did not. */
 export async function signOut(): Promise<void> {
   const oidc = session.config?.signIn?.oidc;

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError } from "@setpoint-dev/client/json";
 import { keepPlace } from "./router";
-import { signInWithToken, useSession } from "./session";
+import { retry, signInWithToken, useSession } from "./session";
 
 /** The host of a URL, or the text where it is none. */
 function host(url: string): string {
@@ -76,6 +76,7 @@ export function SignIn() {
         )}
         {how?.certificate && <p class="muted small">The service also takes client certificates: install yours in the browser, and load the page again.</p>}
         {how && !how.oidc && !how.token && !how.certificate && <p class="muted">The service offers no way to sign in here. Ask its operator.</p>}
+        {how && !how.oidc && !byToken && <button class="button" type="button" onClick={retry}>Try again</button>}
       </form>
     </div>
   );

@@ -171,8 +171,11 @@ func TestAPhone(t *testing.T) {
 		if path == "/ui/operations" {
 			p.waitText("Serving")
 		}
-		if got := eval[[]int](p, `[document.documentElement.scrollWidth, document.querySelector("main").scrollWidth]`); got[0] > 390 || got[1] > 390 {
-			t.Errorf("%s: the page is %d wide, its content %d", path, got[0], got[1])
+		for _, width := range []int64{320, 390} {
+			p.size(width, 844)
+			if got := eval[[]int64](p, `[document.documentElement.scrollWidth, document.querySelector("main").scrollWidth, Math.ceil(document.querySelector(".bar-end").getBoundingClientRect().right)]`); slices.Max(got) > width {
+				t.Errorf("%s at %d: the page is %d wide, its content %d, its bar %d", path, width, got[0], got[1], got[2])
+			}
 		}
 		p.accessible()
 	}

@@ -237,6 +237,12 @@ func TestSigningInWithAToken(t *testing.T) {
 	p.waitText("3 targets")
 	p.wait("at the same place", `location.search === "?sort=-replicas"`)
 	p.waitText("token:reader")
+	for _, width := range []int64{320, 375, 480, 1280} { // the bar has room for who is signed in
+		p.size(width, 800)
+		if got := eval[int64](p, `Math.max(document.documentElement.scrollWidth, Math.ceil(document.querySelector(".who").getBoundingClientRect().right))`); got > width {
+			t.Errorf("at %d the page is %d wide", width, got)
+		}
+	}
 	p.goTo("/ui/operations")
 	p.waitText("callers with the right operate")
 	// The session ends while the page is open, and goes on where it was.

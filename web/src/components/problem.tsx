@@ -25,15 +25,18 @@ export function advice(e: SetpointError): string {
   return "";
 }
 
-/** Errors of programs have no capital and no full stop. */
-const spoken = (text: string): string => text && `${capital(text)}${/[.!?…]$/.test(text) ? "" : "."}`;
+/** Errors of programs have no capital and no full stop; a refusal may begin with a name, which is kept, and a page of a proxy is left out. */
+export function spoken({ code, problem }: SetpointError): string {
+  const text = problem.replace(/:?\s*<(!doctype|html)[^]*/i, "");
+  return text && `${code === "PERMISSION_DENIED" ? text : capital(text)}${/[.!?…]$/.test(text) ? "" : "."}`;
+}
 
 export function Problem(props: { error: SetpointError; what: string; retry?: () => void }) {
   const { error } = props;
   return (
     <div class="problem" role="alert">
       <div>
-        <strong>{props.what}</strong> {spoken(error.problem)} <span class="muted">{advice(error)}</span>
+        <strong>{props.what}</strong> {spoken(error)} <span class="muted">{advice(error)}</span>
       </div>
       {props.retry && (
         <button class="button" onClick={props.retry}>

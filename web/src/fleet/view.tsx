@@ -11,7 +11,7 @@ import { Ago, At, useNow } from "../components/time";
 import { OverridesCard } from "../overrides/card";
 import { overriding } from "../lib/adjustments";
 import { boundsOver } from "../lib/bounds";
-import { drained, members, sentence, troubles, type Member } from "../lib/fleet";
+import { boundsInForce, drained, members, sentence, troubles, type Member } from "../lib/fleet";
 import { count, duration, integer, millis, seconds } from "../lib/format";
 import { reading } from "../lib/metrics";
 import { parseName } from "../lib/names";
@@ -57,6 +57,7 @@ export function FleetView(props: { name: string }) {
   const known = !Number.isNaN(decided);
   const told = chosen ?? decisions.at(-1);
   const bounds = { min: fleet.minReplicas ?? 0, max: fleet.maxReplicas };
+  const allowed = boundsInForce(fleet, decisions.at(-1));
   return (
     <div class="page target fleet">
       {error && <Problem error={error} what="Not up to date." retry={reload} />}
@@ -79,7 +80,8 @@ export function FleetView(props: { name: string }) {
         </div>
         <div class="big" aria-label="Replicas">
           <span class="count">{known ? integer(fleet.desiredReplicas ?? 0) : "?"}</span>
-          <span class="muted">{known ? "replicas of all members" : "not decided yet"}{bounds.max === undefined ? "" : `, ${integer(bounds.min)} to ${integer(bounds.max)} allowed`}</span>
+          <span class="muted">{known ? "replicas of all members" : "not decided yet"}{allowed.text}</span>
+          {allowed.why && <span class="muted small">{allowed.why}</span>}
         </div>
       </header>
       <Figures fleet={fleet} known={known} />
@@ -165,7 +167,7 @@ function MemberTable(props: { fleet: Fleet; all: readonly Member[]; now: number 
                     <span class="where">{m.runs === undefined ? "" : `${integer(m.runs)} run`}{m.applied === false ? ", not yet as told" : ""}</span>
                   </>)}
                   {cell(m.capacity === undefined ? number(undefined) : <>at most {integer(m.capacity)}<span class="where">pods find no place</span></>)}
-                  {cell(<>{number(m.weight)}<span class="where">{m.bounds}</span>{m.own && <span class="where" title="By its own spec or an override of it">its own: {m.own}</span>}</>)}
+                  {cell(<>{number(m.weight)}<span class="where">{m.bounds}</span>{m.own && <span class="where">{m.own} by its own spec or overrides</span>}</>)}
                   {cell(Number.isNaN(m.called) ? "never" : <Ago time={m.called} now={now} />)}
                 </tr>
               );

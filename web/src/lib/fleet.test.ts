@@ -6,7 +6,7 @@ import { formatQuery, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
 import { NotAsked, stateBits, Unknown, why } from "./state";
 import { story } from "./story";
-import { byState, lookOf, members, sentence, troubles } from "./fleet";
+import { boundsInForce, byState, lookOf, members, sentence, troubles } from "./fleet";
 
 const of = (cluster: string) => `clusters/${cluster}/namespaces/shop/targets/web`;
 
@@ -295,6 +295,15 @@ test("what can't be read is told with the list, until it can be", async () => {
   } finally {
     globalThis.fetch = before;
   }
+});
+
+test("a fleet's bounds are those of its last decision, with why they are not the spec's", () => {
+  const f = { minReplicas: 3, maxReplicas: 30 };
+  assert.deepEqual(boundsInForce(f, undefined), { text: ", 3 to 30 allowed", why: "" });
+  assert.deepEqual(boundsInForce(f, { basis: f }), { text: ", 3 to 30 allowed", why: "" });
+  const { text, why } = boundsInForce(f, { basis: { minReplicas: 12, maxReplicas: 30 } });
+  assert.equal(text, ", 12 to 30 allowed");
+  assert.match(why, /^at the last decision; the spec has 3 to 30/);
 });
 
 test("a fleet is read, however many targets are not certain", async () => {

@@ -1,7 +1,7 @@
 // A fleet as the service tells of it: its members, and what is the matter. Nothing here is computed that the
 // service does not tell.
 
-import type { FleetJson as Fleet, FleetMemberCountsJson as Counts } from "@setpoint-dev/client/json";
+import type { DecisionJson as Decision, FleetJson as Fleet, FleetMemberCountsJson as Counts } from "@setpoint-dev/client/json";
 import { stageName } from "./adjustments";
 import { count, integer, millis, seconds } from "./format";
 import { parseName, type Name } from "./names";
@@ -121,6 +121,14 @@ export function members(f: Fleet): Member[] {
       own: own.filter(Boolean).join(", "),
     };
   });
+}
+
+/** The bounds that the last decision had, as the list and the chart have them, and why they are not the spec's. */
+export function boundsInForce(f: Fleet, last: Decision | undefined): { text: string; why: string } {
+  const spec = `${integer(f.minReplicas ?? 0)} to ${integer(f.maxReplicas ?? 0)}`;
+  const b = last?.basis;
+  const text = b?.maxReplicas === undefined ? spec : `${integer(b.minReplicas ?? 0)} to ${integer(b.maxReplicas)}`;
+  return { text: `, ${text} allowed`, why: text === spec ? "" : `at the last decision; the spec has ${spec}, without the bounds of members' own specs, schedules and overrides` };
 }
 
 /** The fleet in one sentence, for who hears it. */

@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { SetpointError } from "@setpoint-dev/client/json";
 import { linkOf } from "../components/links";
+import { spoken } from "../components/problem";
 import { Bar } from "../operations/view";
 import { csv, grouped, lack, select } from "../targets/order";
 import { formatQuery, matcher, parseQuery } from "../targets/query";
@@ -260,10 +262,15 @@ test("turns are the service's: one that is seen makes the page ask", () => {
 
 test("a spec's stages are lines, too", () => {
   assert.deepEqual(lines({ maxReplicas: 5 }, undefined, {
-    schedules: [{ name: "office", timeZone: "Europe/Berlin", cron: "0 8 * * 1-5", duration: "43200s", minReplicas: 8 }], windowThroughFailures: true, guards: { ignoreSurge: true },
+    schedules: [{ name: "office", timeZone: "Europe/Berlin", cron: "0 8 * * 1-5", duration: "43200s", minReplicas: 8 }], windowThroughFailures: false, guards: { ignoreSurge: true }, forecast: { mode: "", season: "", lead: "90s", quantilePercent: 0, timeZone: "Europe/Berlin" },
   }), [
-    ["maxReplicas", "5"], ["schedule office", "at least 8, from 0 8 * * 1-5 for 43200s (Europe/Berlin)"], ["windowThroughFailures", "true"], ["guards", '{"ignoreSurge":true}'],
+    ["maxReplicas", "5"], ["schedule office", "at least 8, from 0 8 * * 1-5 for 12 h (Europe/Berlin)"], ["guards", '{"ignoreSurge":true}'], ["forecast", '{"lead":"1 min 30 s","timeZone":"Europe/Berlin"}'],
   ]);
+});
+
+test("errors begin with a capital, names do not, and pages of proxies are not shown", () => {
+  const said = (code: "PERMISSION_DENIED" | "UNAVAILABLE", text: string) => spoken(new SetpointError(code, text));
+  assert.deepEqual([said("PERMISSION_DENIED", "oidc:bob may not read"), said("UNAVAILABLE", "the store is away."), said("UNAVAILABLE", "HTTP status 503: <html>\n<p>x"), said("UNAVAILABLE", "")], ["oidc:bob may not read.", "The store is away.", "HTTP status 503.", ""]);
 });
 
 test("a bar is high where little is left, and not where all is", () => {

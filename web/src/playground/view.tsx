@@ -90,7 +90,7 @@ export function PlaygroundView() {
         },
         (e: Error) => {
           if (!newest()) return;
-          setNotice(`The link can't be read: ${e.message}.`);
+          setNotice(`The link can't be read: ${e.message.replace(/\.+$/, "")}.`);
           setRead(true);
         },
       );
@@ -182,7 +182,7 @@ export function PlaygroundView() {
       if (file.size > 5_000_000) throw new Error("it is too large");
       show(checked(json(await file.text())));
     } catch (e) {
-      setNotice(`The file can't be read: ${(e as Error).message}. Open reads what Save has written; a spec belongs into its editor, and a load into Load a file.`);
+      setNotice(`The file can't be read: ${(e as Error).message.replace(/\.+$/, "")}. Open reads what Save has written; a spec belongs into its editor, and a load into Load a file.`);
     }
   };
 
@@ -295,7 +295,7 @@ export function PlaygroundView() {
         </div>
         <div class={busy ? "pg-results pg-stale" : problems.length > 0 ? "pg-results pg-former" : "pg-results"} aria-busy={busy}>
           {!busy && run && problems.length > 0 && <p class="pg-notice">These results are of what was there before the {problems.length === 1 ? "problem" : "problems"}.</p>}
-          {run?.unfit && <Unfit of={run.unfit} state={state} choose={(usage) => change({ workload: withUnit(state, usage) })} />}
+          {run?.unfit && problems.length === 0 && <Unfit of={run.unfit} state={state} choose={(usage) => change({ workload: withUnit(state, usage) })} />}
           {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : <div class="loading" role="status" aria-label="Loading the engine" />}
         </div>
       </div>
@@ -430,7 +430,7 @@ function FileButton(props: { label: string; read: (name: string, content: string
         onChange={(e) => {
           const file = e.currentTarget.files?.[0];
           if (file && file.size > 4_000_000) props.say(`${file.name.slice(0, 200)} is too large: ${Math.ceil(file.size / 1e6)} MB, at most 4 MB. setpoint simulate reads files of up to 64 MiB.`);
-          else if (file) void file.text().then((content) => props.read(file.name.slice(0, 200), content), () => props.say(`${file.name.slice(0, 200)} can't be read.`));
+          else if (file) void file.text().then((content) => (content.trim() ? props.read(file.name.slice(0, 200), content) : props.say(`${file.name.slice(0, 200)} is empty.`)), () => props.say(`${file.name.slice(0, 200)} can't be read.`));
           e.currentTarget.value = "";
         }}
       />

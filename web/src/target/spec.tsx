@@ -3,9 +3,15 @@
 import type { HorizontalPodAutoscalerSpecJson as Spec, HPAScalingRulesJson as ScalingRules, RecommendOptionsJson as Options, StagesJson as Stages, TargetJson as Target } from "@setpoint-dev/client/json";
 import { At } from "../components/time";
 import { Copyable } from "../components/copy";
-import { duration, integer, millis } from "../lib/format";
+import { duration, integer, millis, seconds } from "../lib/format";
 import { wanted } from "../lib/metrics";
 import { shadowLine } from "../lib/shadows";
+
+/** What the API writes for a stage's field that was left out. */
+const isLeftOut = (value: unknown): boolean => value === "" || value === false || value === 0 || (Array.isArray(value) && value.length === 0);
+
+/** A duration in words, anything else as it is. */
+const length = <T,>(value: T): T | string => (seconds(value) === undefined ? value : duration(seconds(value)! * 1000));
 
 /** A spec and its options as lines, as they were written: what is left out is the profile's default. */
 export function lines(spec: Spec, options: Options | undefined, stages?: Stages): [key: string, value: string][] {
@@ -26,14 +32,14 @@ export function lines(spec: Spec, options: Options | undefined, stages?: Stages)
   };
   rules("scaleUp", spec.behavior?.scaleUp);
   rules("scaleDown", spec.behavior?.scaleDown);
-  for (const [key, value] of Object.entries(options ?? {})) say(key, value);
+  for (const [key, value] of Object.entries(options ?? {})) say(key, length(value));
   for (const s of stages?.schedules ?? []) {
     const bounds = [s.minReplicas === undefined ? "" : `at least ${integer(s.minReplicas)}`, s.maxReplicas === undefined ? "" : `at most ${integer(s.maxReplicas)}`].filter(Boolean).join(", ");
-    say(`schedule ${s.name ?? ""}`, `${s.suspended ? "suspended: " : ""}${bounds}, from ${s.cron || s.at} ${s.duration ? `for ${s.duration}` : `to ${s.endCron ?? ""}`} (${s.timeZone ?? ""})`);
+    say(`schedule ${s.name ?? ""}`, `${s.suspended ? "suspended: " : ""}${bounds}, from ${s.cron || s.at} ${s.duration ? `for ${length(s.duration)}` : `to ${s.endCron ?? ""}`} (${s.timeZone ?? ""})`);
   }
   // The others as they were written.
   for (const [key, value] of Object.entries(stages ?? {})) {
-    if (key !== "schedules" && !(Array.isArray(value) && value.length === 0)) say(key, typeof value === "object" ? JSON.stringify(value).slice(0, 400) : value);
+    if (key !== "schedules" && !isLeftOut(value)) say(key, typeof value === "object" ? JSON.stringify(value, (_, v: unknown) => (isLeftOut(v) ? undefined : length(v))).slice(0, 400) : value);
   }
   return out;
 }

@@ -6,7 +6,7 @@ import { passing, serve, until } from "../lib/probe";
 import { TargetsStore, type Row } from "./store";
 
 interface Inside {
-  abort: AbortController; snapshot: { rows: readonly Row[]; loading: boolean; link: string }; fleetOf: Map<string, string>; unsure: Set<Row>;
+  abort: AbortController; snapshot: { rows: readonly Row[]; loading: boolean; link: string; error?: { code: string } }; fleetOf: Map<string, string>; unsure: Set<Row>;
   load(signal: AbortSignal): Promise<void>; reloadSoon(signal: AbortSignal): void; pass(): void; reload(): void; clear(): void; subscribe(f: () => void): () => void;
   take(batch: object[]): void; find(name: string): Row; fleet(name: string): Promise<string | undefined>; readRecord(row: Row, signal: AbortSignal): Promise<void>;
 }
@@ -87,6 +87,22 @@ test("while the service is away one reader asks for the list, however long", asy
     (store as unknown as { listed: number }).listed -= 1; // time passes
   }
   assert.ok(lists(asked) <= 1800 / 5 + 40, `${lists(asked)} requests in half an hour`);
+});
+
+test("a service that accepts and does not answer is told, until it does", async (t) => {
+  let answers = (_: Response) => {};
+  serve(t, () => new Promise<Response>((answer) => (answers = answer)));
+  const store = made(t);
+  const loaded = store.load(store.abort.signal);
+  const told = () => store.snapshot.error?.code;
+  store.pass();
+  assert.equal(told(), undefined);
+  (store as unknown as { begun: number }).begun -= 15_000; // time passes
+  store.pass();
+  assert.equal(told(), "DEADLINE_EXCEEDED");
+  answers(Response.json({}));
+  await loaded;
+  assert.equal(told(), undefined);
 });
 
 test("who may not read the list is not asked for again and again", async (t) => {

@@ -1,7 +1,7 @@
 // All targets that the user may see, live. Rows are small, because there may be many; listeners
 // are called at most a few times per second, however many decisions arrive.
 
-import { asError, type SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type MetricStatusJson as MetricStatus, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
+import { asError, SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type MetricStatusJson as MetricStatus, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
 import { clockAsked, get, serviceNow } from "../api/client";
 import { storedFleets } from "../api/fleets";
 import { watch, type Link, type Watcher } from "../api/watch";
@@ -98,6 +98,8 @@ const pageSize = 250;
 export const mostRows = 100_000;
 const tellEvery = 250;
 const lingers = 120_000;
+/** A list whose first page takes so long, ms, is not only slow. */
+const silent = 10_000;
 /** Targets that are read one by one, when something is not known of them; beyond, the list is read again. */
 const mostSingle = 20;
 /** The list is read again at most so often, s, for what is not known of its targets. */
@@ -127,6 +129,8 @@ export class TargetsStore {
   /** For whom the list is being read, and whether it has to be read once more after that. */
   private loads: AbortSignal | undefined;
   private again = false;
+  /** When it began to be read, ms. */
+  private begun = 0;
   private wanted: Row[] = [];
   private reading = 0;
   /** The answers of fleets that are waited for, by name, and how many fleets were asked since time passed. */
@@ -224,7 +228,7 @@ export class TargetsStore {
       this.again = true;
       return;
     }
-    [this.loads, this.again] = [signal, false];
+    [this.loads, this.again, this.begun] = [signal, false, Date.now()];
     clearTimeout(this.retry);
     this.snapshot = { ...this.snapshot, loading: true, loaded: 0 };
     try {
@@ -680,6 +684,8 @@ export class TargetsStore {
 
   private pass(): void {
     this.asked = 0;
+    const { loading, loaded, error } = this.snapshot;
+    if (loading && loaded === 0 && !error && Date.now() - this.begun >= silent) this.snapshot = { ...this.snapshot, error: new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while.") };
     const since = serviceNow() / 1000 - hour;
     for (const row of this.rows) {
       row.spark.cut(since);

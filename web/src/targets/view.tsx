@@ -310,7 +310,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         </label>
         {overrides.error?.code !== "UNIMPLEMENTED" && (
           <button class="button" aria-expanded={query.overrides} aria-controls={query.overrides ? "listed-overrides" : undefined} title="Who holds what, until when, and why" onClick={() => change({ overrides: !query.overrides }, "replace")}>
-            Overrides{overrides.all ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
+            Overrides{overrides.all && !query.text && !query.filter ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
           </button>
         )}
         <button class="button" aria-expanded={query.fleets} aria-controls={query.fleets ? "listed-fleets" : undefined} title="Workloads in several clusters that are scaled as one" onClick={() => change({ fleets: !query.fleets }, "replace")}>Fleets</button>

@@ -1,4 +1,4 @@
-import{b as s}from"./chunk-45TOA4XG.js";import{x as a}from"./chunk-ZTKUD73J.js";import{a as t}from"./chunk-XQZNLRZ3.js";import"./chunk-CSSU2GYY.js";import{k as e}from"./chunk-256LJKVK.js";var n=`{
+import{b as s}from"./chunk-45TOA4XG.js";import{y as a}from"./chunk-4QEIF3OC.js";import{a as t}from"./chunk-IFLEHJ2J.js";import"./chunk-CSSU2GYY.js";import{k as e}from"./chunk-256LJKVK.js";var n=`{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
       "type": "External", "external": {
         "metric": {"name": "requests_per_second"},
