@@ -58,6 +58,8 @@ func TestFormsOfCSV(t *testing.T) {
 		"instants":              "2026-03-02T01:00:00Z,5\n2026-03-02T01:01:00Z,7\n",
 		"Windows line ends":     "time,value\r\n2026-03-02T01:00:00Z,5\r\n2026-03-02T01:01:00Z,7\r\n",
 		"a byte order mark":     "\ufefftime,value\n2026-03-02T01:00:00Z,5\n2026-03-02T01:01:00Z,7\n",
+		"the time second":       "rps, Timestamp\n5,1772413200\n7,1772413260\n",
+		"the value is a time":   "time,time\n1772413200,5\n1772413260,7\n",
 		"semicolons":            "Zeit;Wert\n2026-03-02T01:00:00Z;5\n2026-03-02T01:01:00Z;7\n",
 		"tabs":                  "2026-03-02T01:00:00Z\t5\n2026-03-02T01:01:00Z\t7\n",
 		"quotes":                "\"Time\",\"Value #A\"\n\"2026-03-02T01:00:00Z\",\"5\"\n\"2026-03-02T01:01:00Z\",\"7\"\n",

@@ -38,8 +38,8 @@ const asked = 1 << 12
 // maxSeries limits the series of a Prometheus response: they are added point by point.
 const maxSeries = 50
 
-// readCSV reads lines of time and value; the first one may be a heading. Columns are separated by
-// commas, semicolons or tabs. Times are RFC 3339, or a date and a time of day in the zone; or
+// readCSV reads lines of time and value; the first one may be a heading, which may have the time second.
+// Columns are separated by commas, semicolons or tabs. Times are RFC 3339, or a date and a time of day in the zone; or
 // seconds: since the Unix epoch if the first is beyond a year's, else since the start. A value
 // that is empty or NaN is missing.
 func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, error) {
@@ -51,7 +51,7 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 	lines := csv.NewReader(source)
 	lines.FieldsPerRecord, lines.TrimLeadingSpace, lines.ReuseRecord, lines.Comma = -1, true, true, rune(source.separator)
 	var s series
-	last := math.Inf(-1)
+	last, timeAt := math.Inf(-1), 0
 	for n := 1; ; n++ {
 		fields, err := lines.Read()
 		if errors.Is(err, io.EOF) {
@@ -68,10 +68,13 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 		if len(fields) != 2 {
 			return recorded{}, fmt.Errorf("line %d: has %d columns, must have two: time and value", line, len(fields))
 		}
-		seconds, err := instant(fields[0], zone, last)
-		value, badValue := sampleOf(strings.TrimSpace(fields[1]))
-		if n == 1 && err != nil && badValue != nil {
-			continue // the heading
+		seconds, err := instant(fields[timeAt], zone, last)
+		value, badValue := sampleOf(strings.TrimSpace(fields[1-timeAt]))
+		if n == 1 && err != nil && badValue != nil { // the heading
+			if namesTime(fields[1]) && !namesTime(fields[0]) {
+				timeAt = 1
+			}
+			continue
 		}
 		last = seconds
 		if err == nil {
@@ -88,6 +91,11 @@ func readCSV(ctx context.Context, data []byte, zone *time.Location) (recorded, e
 		}
 	}
 	return s.recorded()
+}
+
+// namesTime reports whether a heading is that of the times.
+func namesTime(heading string) bool {
+	return slices.Contains([]string{"time", "timestamp", "datetime", "date"}, strings.ToLower(strings.TrimSpace(heading)))
 }
 
 // mostColumns limits the separators of a record: for each one the CSV reader allocates a
