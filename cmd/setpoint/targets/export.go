@@ -142,9 +142,9 @@ func (c *exportCommand) export(cmd *cobra.Command, client setpointv1.TargetServi
 	case steps == 0 && c.none != nil:
 		return c.none
 	case steps == 0 && (!c.begin.IsZero() || !c.end.IsZero()):
-		return errors.New("the service has kept no decisions of this time: without --since, --from and --to it exports all that it has")
+		return errors.New("the service has kept no decisions of this time; without --since, --from and --to it exports all that it has, if any")
 	case steps == 0:
-		return errors.New("the service has kept no decisions: those of fleets, of the older profiles and without the store, and dry runs are not recorded")
+		return errors.New("the service has kept no decisions: either they are of a kind that is not recorded (of fleets, of the older profiles, without the store, dry runs), or there was no room for the target (--recording-total-bytes), which then has them from its next decision on")
 	}
 	fmt.Fprintf(cmd.ErrOrStderr(), "%d decisions of %d targets\n", steps, recorded)
 	if none := len(targets) - recorded; none > 0 {

@@ -124,7 +124,7 @@ func TestAnExportOfNothingSaysWhy(t *testing.T) {
 		{[]string{fleet}, "it is a fleet; setpoint fleet show " + fleet},
 		{[]string{member}, "a fleet decides for it"},
 		{[]string{"clusters/c/namespaces/none"}, "no targets are known in clusters/c/namespaces/none, or none that you may read"},
-		{[]string{target, "--to=2001-01-01T00:00:00Z"}, "no decisions of this time: without --since, --from and --to it exports all"},
+		{[]string{target, "--to=2001-01-01T00:00:00Z"}, "no decisions of this time; without --since, --from and --to it exports all that it has, if any"},
 		{[]string{"clusters/c/namespaces/n/targets/other", "--file", filepath.Join(t.TempDir(), "x.jsonl.gz")}, "no history for clusters/c/namespaces/n/targets/other: it was never requested"},
 	} {
 		got := run(t, "", append([]string{"targets", "export", "--server", address}, tt.args...)...)
@@ -154,7 +154,7 @@ func TestAnExportWithoutRecordingSaysWhy(t *testing.T) {
 		t.Errorf("off: %s", got.Stderr)
 	}
 	// Of an older profile nothing is recorded: a day later its last decision has expired besides.
-	for later, want := range map[time.Duration]string{0: "the older profiles", options.Recordings.Age + time.Second: "kept no decisions of " + target + ": its last decision, of 20"} {
+	for later, want := range map[time.Duration]string{0: "the older profiles, without the store, dry runs), or there was no room", options.Recordings.Age + time.Second: "kept no decisions of " + target + ": its last decision, of 20"} {
 		var passed atomic.Int64
 		options.Recordings.Bytes = 1 << 20
 		options.Clock = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
