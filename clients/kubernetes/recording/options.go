@@ -15,7 +15,8 @@ import (
 const defaultProfile = "v1.36"
 
 // Options returns the settings as options of a request. It formats the tolerance so that it
-// parses to the same float64.
+// parses to the same float64. They are for requests made of steps with objects; the Request of a
+// step that was a call has its own, and its scenario's Config has none.
 func (c Config) Options() *setpointv1.RecommendOptions {
 	tolerance := strconv.FormatFloat(c.Tolerance, 'f', -1, 64)
 	scaleToZero := c.ScaleToZero

@@ -22,7 +22,7 @@ type Scenario struct {
 	Source string `json:"source,omitempty"`
 	// Tags mark scenarios; "platform-dependent" if a step has such a mark.
 	Tags []string `json:"tags,omitempty"`
-	// Config has the controller's settings.
+	// Config has the controller's settings. With calls it is empty: each step's Request has options.
 	Config Config `json:"config"`
 	// HPA is the autoscaler as stored, with the API's defaults; its status is the
 	// one before the first step. Required, with name and namespace. Its annotation
