@@ -114,6 +114,8 @@ func (a *ahead) ask(ctx context.Context, o *status.Object) []string {
 		return []string{"unknown: the agent's token has no verb read"}
 	case codes.NotFound:
 		return []string{"unknown: the service has no decision yet"}
+	case codes.Unavailable: // the object's hold says why
+		return []string{"unknown: the service is unavailable"}
 	}
 	return []string{"unknown: " + grpcstatus.Convert(err).Message()}
 }

@@ -56,7 +56,7 @@ func TestWhatComesNextIsAskedOfTheNamedOnly(t *testing.T) {
 		{"a token without the right", grpcstatus.Error(codes.PermissionDenied, "no"), []string{"web1"}, "unknown: the agent's token has no verb read", 1},
 		{"no decision yet", grpcstatus.Error(codes.NotFound, "no"), []string{"web1"}, "unknown: the service has no decision yet", 1},
 		{"a member of a fleet", nil, []string{"web1", "web2"}, "no change can come: ScalingDisabled", 1},
-		{"a service that is away", grpcstatus.Error(codes.Unavailable, "connection refused"), []string{"web1"}, "unknown: connection refused", 1},
+		{"a service that is away", grpcstatus.Error(codes.Unavailable, "connection refused"), []string{"web1"}, "unknown: the service is unavailable", 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
