@@ -27,6 +27,12 @@ func TestTheDocumentHasEveryOperation(t *testing.T) {
 			if !strings.Contains(string(source), `"operationId": "`+operation.OperationID+`"`) {
 				t.Errorf("%s is not in the Swagger document", operation.OperationID)
 			}
+			// Errors of streams have another form, by proto/openapi.yaml.
+			stream := strings.Contains(*operation.Responses.Status(200).Value.Description, "streaming")
+			schema := operation.Responses.Default().Value.Content["application/json"].Schema
+			if bare := schema.Ref == "#/components/schemas/rpcStatus"; bare == stream {
+				t.Errorf("%s: a stream %t, its errors are of %q", operation.OperationID, stream, schema.Ref)
+			}
 		}
 	}
 	if want := strings.Count(string(source), `"operationId":`); operations != want || want < 15 {
