@@ -30,7 +30,7 @@ func (l *Linter) readFleets() {
 		if stored.GetFleet() == nil {
 			continue
 		}
-		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
+		a, err := l.specAlone(i, written)
 		if err != nil {
 			continue // Check tells
 		}

@@ -135,6 +135,12 @@ func (l *Linter) Specs() []Spec {
 	return all
 }
 
+// specAlone reads a spec. Its stages, of an annotation, too, are read apart.
+func (l *Linter) specAlone(i int, written *autoscalingv2.HorizontalPodAutoscaler) (*simulation.Autoscaler, error) {
+	alone := &hpa.Autoscaler{File: l.files[i], Object: written, Stored: &setpointv1.TargetSpec{}}
+	return alone.Engine(l.Options(l.dump.Options(written)))
+}
+
 // Invalid is how many of these the service would refuse.
 func (l *Linter) Invalid() int { return l.invalid }
 
@@ -168,7 +174,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		if l.Only != nil && !l.Only(l.files[i], written.Namespace, written.Name) {
 			continue
 		}
-		a, err := (&hpa.Autoscaler{File: l.files[i], Object: written}).Engine(l.Options(l.dump.Options(written)))
+		a, err := l.specAlone(i, written)
 		if err != nil {
 			refused = append(refused, &Refusal{l.files[i], written.Namespace + "/" + written.Name, hpa.WithLines(l.files[i], err, func(path string) int {
 				return l.lines.of(l.files[i], written.Namespace, written.Name, path)
