@@ -40,7 +40,11 @@ func (e *skippedError) Error() string {
 	if len(text) > maxLastBytes {
 		text = text[:maxLastBytes] + "…"
 	}
-	return e.breaker.Error() + " (last: " + text + ")"
+	breaker := e.breaker.Error()
+	if errors.Is(e.breaker, gobreaker.ErrTooManyRequests) {
+		breaker = "circuit breaker is half open: one command tries the node"
+	}
+	return breaker + " (last: " + text + ")"
 }
 
 // Unwrap implements errors.Unwrap.

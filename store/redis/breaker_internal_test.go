@@ -208,6 +208,9 @@ func TestTheBreakerSaysWhy(t *testing.T) {
 				t.Errorf("%+v", f)
 			}
 		}
+		if text := (&skippedError{gobreaker.ErrTooManyRequests, io.EOF}).Error(); text != "circuit breaker is half open: one command tries the node (last: EOF)" {
+			t.Error(text)
+		}
 		n.fails = nil
 		check(n.command(t.Context()))
 		check(n.pipeline(t.Context())[1].Err())
