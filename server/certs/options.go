@@ -34,6 +34,8 @@ const (
 	DefaultInterval       = 5 * time.Second
 	DefaultExpiryWarning  = 7 * 24 * time.Hour
 	expiryWarningInterval = 24 * time.Hour
+	// expiredWarningInterval is how often OnExpiring is called once the certificate has expired.
+	expiredWarningInterval = time.Hour
 )
 
 // Options name the files to use, all PEM, and how.
@@ -55,7 +57,7 @@ type Options struct {
 	// start. Zero: the default of package files.
 	Settle time.Duration
 	// ExpiryWarning is how long before the own certificate expires OnExpiring is called,
-	// once a day. Zero: DefaultExpiryWarning.
+	// once a day, and once an hour when it has expired. Zero: DefaultExpiryWarning.
 	ExpiryWarning time.Duration
 	// OnChange is called without an error when new contents of the certificate with its key, of
 	// the CAs or of the lists were loaded, and with one when they can't be used. OnWarning is called

@@ -165,13 +165,17 @@ func (s *Source) allWarnings() []string {
 	return slices.Concat(used.warnings, used.revoked.outdated(s.options.Clock()))
 }
 
-// warn warns of a certificate that expires soon.
+// warn warns of a certificate that expires soon, or has expired.
 func (s *Source) warn() {
 	notAfter, now := s.used.Load().notAfter, s.options.Clock()
 	if notAfter.IsZero() || now.Before(notAfter.Add(-s.options.ExpiryWarning)) {
 		return
 	}
-	if s.warned.IsZero() || now.Sub(s.warned) >= expiryWarningInterval {
+	every := expiryWarningInterval
+	if !now.Before(notAfter) {
+		every = expiredWarningInterval
+	}
+	if s.warned.IsZero() || now.Sub(s.warned) >= every || s.warned.Before(notAfter) && !now.Before(notAfter) {
 		s.warned = now
 		s.options.OnExpiring(notAfter)
 	}

@@ -592,15 +592,17 @@ func TestWarnsBeforeExpiry(t *testing.T) {
 	at(expiry.Add(-7*24*time.Hour), 1)
 	at(expiry.Add(-7*24*time.Hour+time.Hour), 1)
 	at(expiry.Add(-6*24*time.Hour), 2)
-	at(expiry.Add(time.Hour), 3) // it is used all the same: there is no better one
+	at(expiry.Add(-time.Hour), 3)
+	at(expiry, 4) // it is used all the same: there is no better one
+	at(expiry.Add(59*time.Minute), 4)
+	at(expiry.Add(time.Hour), 5)
 	if !warned[0].Equal(expiry) {
 		t.Errorf("warned of %v", warned[0])
 	}
-	at(expiry.Add(-time.Hour), 3)
 	f.writePair(ca.Issue("second", func(c *x509.Certificate) { c.NotAfter = expiry.Add(10 * 24 * time.Hour) }))
-	at(expiry.Add(-time.Minute), 3)
+	at(expiry.Add(-time.Minute), 5)
 	f.writePair(ca.Issue("third", func(c *x509.Certificate) { c.NotAfter = expiry.Add(time.Hour) }))
-	at(expiry.Add(-time.Minute), 4)
+	at(expiry.Add(-time.Minute), 6)
 }
 
 // The chain is as good as its first certificate to expire.

@@ -140,9 +140,7 @@ func (s *edgeSettings) openTLS(e *edge, log *zap.Logger) error {
 	}
 	o.OnChange = logReload(log)
 	o.OnWarning = func(warning string) { log.Warn(warning) }
-	o.OnExpiring = func(notAfter time.Time) {
-		log.Warn("the certificate expires soon", zap.Time("notAfter", notAfter))
-	}
+	o.OnExpiring = logExpiry(log, "the certificate")
 	var err error
 	if e.source, err = certs.New(o); err != nil {
 		return s.withFlags(err)
@@ -207,6 +205,17 @@ func logReload(log *zap.Logger) func(files.Event) {
 			return
 		}
 		log.Info("files loaded", zap.Strings("files", event.Paths))
+	}
+}
+
+// logExpiry is an error once the certificate has expired: what fails then does not name it.
+func logExpiry(log *zap.Logger, certificate string) func(time.Time) {
+	return func(notAfter time.Time) {
+		if time.Now().Before(notAfter) {
+			log.Warn(certificate+" expires soon", zap.Time("notAfter", notAfter))
+			return
+		}
+		log.Error(certificate+" has expired: new connections are refused by those who verify it", zap.Time("notAfter", notAfter))
 	}
 }
 

@@ -78,9 +78,7 @@ func (f *redisFiles) open(ctx context.Context, s *redisSettings, log *zap.Logger
 		flag = "redis-tls-cert-file"
 	}
 	o.OnChange = changed
-	o.OnExpiring = func(at time.Time) {
-		log.Warn("the client certificate for Redis expires soon", zap.Time("notAfter", at))
-	}
+	o.OnExpiring = logExpiry(log, "the client certificate for Redis")
 	f.certs, err = certs.New(o)
 	if err != nil {
 		return fmt.Errorf("--%s: %w", flag, err)

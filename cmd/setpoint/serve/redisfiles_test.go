@@ -38,6 +38,22 @@ type loaded struct {
 	logged *observer.ObservedLogs
 }
 
+// What fails with a certificate that has expired does not name it: the log does.
+func TestAnExpiredCertificateIsAnError(t *testing.T) {
+	t.Parallel()
+	for _, of := range []struct {
+		after time.Duration
+		level zapcore.Level
+		text  string
+	}{{time.Hour, zapcore.WarnLevel, "expires soon"}, {-time.Second, zapcore.ErrorLevel, "has expired"}} {
+		core, logged := observer.New(zapcore.InfoLevel)
+		logExpiry(zap.New(core), "the certificate")(time.Now().Add(of.after))
+		if got := logged.All(); len(got) != 1 || got[0].Level != of.level || !strings.Contains(got[0].Message, of.text) {
+			t.Errorf("%s: %+v", of.after, got)
+		}
+	}
+}
+
 func openLoaded(t *testing.T, change func(*redisSettings)) *loaded {
 	t.Helper()
 	s := redisSettings{Options: redis.DefaultOptions()}
