@@ -48,6 +48,7 @@ type Log struct {
 	pending pendingBases
 	gap     *store.FeedEntry // stands in the feed for what could not be written; used by the writer only
 	unfed   time.Time        // when the last failure of the feed was logged; used by the writer only
+	failing int              // decisions not logged since a write last succeeded; used by the writer only
 	failed  atomic.Int64
 
 	mu      sync.Mutex
@@ -230,10 +231,7 @@ func (l *Log) write(batch []queued) {
 	}
 	if len(values) > 0 && l.store != nil {
 		ctx, cancel := context.WithTimeout(context.Background(), writeTimeout)
-		if err := l.store.AppendLog(ctx, values); err != nil {
-			l.failed.Add(int64(len(values)))
-			l.log.Warn("decisions not logged", zap.Int("decisions", len(values)), zap.Error(err))
-		}
+		l.tell(len(values), l.store.AppendLog(ctx, values))
 		cancel()
 	}
 	l.writeFeed(fed)
@@ -246,6 +244,23 @@ func (l *Log) write(batch []queued) {
 			close(entry.flushed)
 		}
 	}
+}
+
+// tell logs the first failure to write, and how many decisions are missing once a write succeeds.
+// Only the writer calls it.
+func (l *Log) tell(decisions int, err error) {
+	if err == nil {
+		if l.failing > 0 {
+			l.log.Warn("decisions are logged again", zap.Int("failed", l.failing))
+		}
+		l.failing = 0
+		return
+	}
+	if l.failing == 0 {
+		l.log.Warn("decisions can't be logged", zap.Error(err))
+	}
+	l.failing += decisions
+	l.failed.Add(int64(decisions))
 }
 
 // unfedPause is how often a failing feed is logged.

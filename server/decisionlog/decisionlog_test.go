@@ -3,12 +3,14 @@ package decisionlog
 import (
 	"context"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 	"testing"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
@@ -55,6 +57,40 @@ func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 	l.Close()
 	if want := 2*fit - dropped + 1; s.written != want || l.backlog.size+l.writing != 0 {
 		t.Errorf("%d decisions were written and %d bytes are left, want %d and none", s.written, l.backlog.size+l.writing, want)
+	}
+}
+
+// failingStore is a log that fails while there are errors.
+type failingStore struct {
+	store.Log
+	errs []error
+}
+
+func (s *failingStore) AppendLog(context.Context, []store.LogEntry) error {
+	if len(s.errs) == 0 {
+		return nil
+	}
+	err := s.errs[0]
+	s.errs = s.errs[1:]
+	return err
+}
+
+// An outage is two lines of the log, however many decisions are not written.
+func TestAnOutageIsToldOnce(t *testing.T) {
+	t.Parallel()
+	seen, lines := observer.New(zap.WarnLevel)
+	l := New(&failingStore{errs: []error{io.EOF, io.EOF, io.EOF}}, nil, zap.New(seen), 0)
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	for range 5 {
+		l.Append(key, Entry{decision: []byte("x")})
+		if err := l.Flush(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	got := lines.AllUntimed()
+	if len(got) != 2 || got[0].ContextMap()["error"] != "EOF" || got[1].ContextMap()["failed"] != int64(3) || l.Lost() != 3 {
+		t.Errorf("%+v, and %d are lost", got, l.Lost())
 	}
 }
 
