@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -147,4 +148,51 @@ func TestHoldDownBehindTheLoadBalancer(t *testing.T) {
 		}
 		return both()
 	})
+}
+
+// Instances that refuse while Redis is away are unready: callers are told so by them, not by the load balancer, and
+// operators can ask what the store says.
+func TestAnOutageBehindTheLoadBalancer(t *testing.T) {
+	redis := redistest.Start(t, redistest.Config{})
+	instances := service.StartAll(t, 2, "--redis="+redis.URL())
+	rest, address := balance(t, instances)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	asked := func(want string) func() error {
+		return func() error {
+			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+			defer cancel()
+			_, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(ctx, request("clusters/c/namespaces/n/targets/t", ""))
+			if got := setpoint.Reason(err); got != want || err != nil && got == "" {
+				return fmt.Errorf("over gRPC: %w", err)
+			}
+			r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+rest+"/v1/store", http.NoBody)
+			if err != nil {
+				return err
+			}
+			answer, err := http.DefaultClient.Do(r)
+			if err != nil {
+				return err
+			}
+			defer func() { _ = answer.Body.Close() }()
+			text, err := io.ReadAll(answer.Body)
+			if answer.StatusCode != http.StatusOK || strings.Contains(string(text), `"reachable":true`) != (want == "") {
+				return fmt.Errorf("over REST: %s: %s", answer.Status, text)
+			}
+			return err
+		}
+	}
+	kit.Eventually(t, time.Minute, "answers through HAProxy", asked(""))
+	redis.Kill()
+	kit.Eventually(t, time.Minute, "the reason through HAProxy", asked("STORE_UNAVAILABLE"))
+	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(100 * time.Millisecond) { // both are out
+		if err := asked("STORE_UNAVAILABLE")(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	redis.Restart()
+	kit.Eventually(t, time.Minute, "answers again", asked(""))
 }
