@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -122,6 +123,13 @@ type play struct {
 // Start implements generate.Decider.
 func (p *play) Start(scenario *recording.Scenario) error {
 	p.scenario, p.current.hpa = scenario, scenario.HPA
+	// The controller changes the first of a type only, and edits of inputs go by the type.
+	known := make(map[string]bool)
+	scenario.HPA.Status.Conditions = slices.DeleteFunc(scenario.HPA.Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool {
+		was := known[string(c.Type)]
+		known[string(c.Type)] = true
+		return was
+	})
 	p.Asking = p.asking
 	return p.Play.Start(scenario)
 }
@@ -178,6 +186,9 @@ func (p *play) asking(request *setpointv1.RecommendRequest) error {
 	in.Around = p.drawer.Next(&in.hpa.Spec, &p.scenario.Config, &in.step)
 	in.unreadable = request.GetScaleError() != nil
 	request.Stages, request.Proposals = in.Stages, in.Proposals
+	if in.step.Time.Sub(epoch) > 364*24*time.Hour {
+		in.Overrides = nil // they may begin a year ahead of the service's clock at most
+	}
 	for _, o := range in.Overrides {
 		parts := strings.Split(request.GetTarget(), "/")
 		created, err := p.service.Overrides.CreateOverride(p.ctx, &setpointv1.CreateOverrideRequest{
