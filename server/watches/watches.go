@@ -274,9 +274,18 @@ func (w *watch) giveWay(ctx context.Context) error {
 // refreshKey reads the key of tokens, if it is old and the store is reachable: other instances take no tokens of a key that
 // the store has lost.
 func (w *watch) refreshKey() {
-	ctx, cancel := context.WithTimeout(w.stream.Context(), time.Second)
-	defer cancel()
-	if key, err := w.tokenKey(ctx, false); err == nil && key != w.key {
+	w.mu.Lock()
+	key, isOld := w.Watches.key, time.Since(w.keyed) >= keyAge
+	w.mu.Unlock()
+	if isOld { // only then a timer: a busy watch is here for each response
+		ctx, cancel := context.WithTimeout(w.stream.Context(), time.Second)
+		defer cancel()
+		var err error
+		if key, err = w.tokenKey(ctx, false); err != nil {
+			return
+		}
+	}
+	if key != w.key {
 		w.key, w.sealer = key, nil
 	}
 }
