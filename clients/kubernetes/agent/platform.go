@@ -74,15 +74,26 @@ type kept struct {
 // nil if nothing is.
 func (p *platform) forget(before *agent.Object) {
 	if before != nil {
-		p.leave(seenOf(before).object)
+		p.leave(seenOf(before).object, false)
 		p.rivals.forget(seenOf(before).kept)
 	}
 }
 
-// leave makes the readers forget an object, so that it no longer conflicts with others.
-func (p *platform) leave(o *object) {
-	p.reader.Forget(o.key.Namespace, o.key.Name, o.autoscaler.UID)
-	p.shadowing.Forget(o.key.Namespace, o.key.Name, o.autoscaler.UID)
+// leave makes the readers forget an object, but for the one that reads it if it is read, so that it
+// no longer conflicts with others.
+func (p *platform) leave(o *object, isRead bool) {
+	for _, from := range []reader{p.reader, p.shadowing} {
+		if !isRead || from != p.readerOf(o.shadow) {
+			from.Forget(o.key.Namespace, o.key.Name, o.autoscaler.UID)
+		}
+	}
+}
+
+func (p *platform) readerOf(shadow bool) reader {
+	if shadow {
+		return p.shadowing
+	}
+	return p.reader
 }
 
 // seen is an object with its kept state.
@@ -125,6 +136,7 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 	if err != nil {
 		return nil, fmt.Errorf("other autoscalers: %w", err)
 	}
+	p.leave(o, hold == nil)
 	read := &agent.Object{
 		Key: key, UID: string(o.autoscaler.UID), Target: o.target(), New: o.isNew(),
 		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Fleet: o.fleet, Revision: o, Hold: hold, Native: s,
@@ -157,25 +169,19 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 		return nil, err
 	}
 	if rival != "" {
-		p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
 		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: agent.ReasonConflictingAutoscaler, Message: rival}, nil
 	}
 	if !s.rivalry.certain || p.rivals.keepOn {
 		return nil, nil
 	}
 	// Another controller acts on it: a condition of its own and an occasional log line say so.
-	p.reader.Forget(s.key.Namespace, s.key.Name, s.autoscaler.UID)
 	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: agent.ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
 }
 
 // Observe implements agent.Platform.
 func (p *platform) Observe(ctx context.Context, read *agent.Object) (*agent.Observation, error) {
 	o := seenOf(read).object
-	from := p.reader
-	if read.Shadow {
-		from = p.shadowing
-	}
-	snapshot, err := snapshotFor(ctx, from, o, p.named, p.timeout)
+	snapshot, err := snapshotFor(ctx, p.readerOf(read.Shadow), o, p.named, p.timeout)
 	if err != nil {
 		return nil, err
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -82,6 +84,37 @@ func TestAShadow(t *testing.T) {
 		settle()
 		want(t, "replicas when it is no shadow any more", w.count("shop/web"), 7)
 		want(t, "accounts", len(w.loop.Shadows().Objects), 0)
+	})
+}
+
+// shadowReader is the world's reader for shadows.
+type shadowReader struct {
+	*world
+	forgot bool // guarded by mu
+}
+
+func (r *shadowReader) Forget(string, string, types.UID) { r.with(func() { r.forgot = true }) }
+
+// A reader that does not read an object forgets its selector, which would make that of another
+// autoscaler of the same pods ambiguous.
+func TestAReaderForgetsWhatItReadsNoMore(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		shadowing := &shadowReader{world: w}
+		w.platform.shadowing = shadowing
+		w.workload("shop/web", 3, 30)
+		key := w.add(evaluatedHPA("shop", "web"))
+		for _, tt := range []struct{ shadow, want string }{
+			{"true", "acting true, shadowing false"}, {"false", "acting false, shadowing true"}, {"neither", "acting true, shadowing true"},
+		} {
+			w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations[ShadowAnnotation] = tt.shadow })
+			w.with(func() { w.forgotten, shadowing.forgot = nil, false })
+			time.Sleep(2 * period)
+			w.with(func() {
+				want(t, "forgotten with shadow="+tt.shadow, fmt.Sprintf("acting %v, shadowing %v", len(w.forgotten) > 0, shadowing.forgot), tt.want)
+			})
+		}
 	})
 }
 
