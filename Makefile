@@ -292,8 +292,11 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	rm -rf bin/generated && mkdir -p bin/generated
 	$(BUF) generate --output bin/generated
 	$(BUF) generate --template buf.gen.external.yaml --output bin/generated
-	cd tools/pack && go run . -gzip ../../bin/generated/api/openapi/setpoint.swagger.json
+	mv bin/generated/api/openapi/setpoint.swagger.json bin/rest.swagger.json
 	scripts/put.sh --tree bin/generated . api/setpoint api/externalscaler
+	mkdir -p bin/generated/api/openapi
+	cd tools/openapi && go run . document ../../bin/rest.swagger.json ../../bin/generated/api/openapi/setpoint.openapi.json
+	cd tools/pack && go run . -gzip ../../bin/generated/api/openapi/setpoint.openapi.json
 	$(CONTROLLER_GEN) object paths=./clients/kubernetes/autoscaling/... output:object:dir=bin/generated/clients/kubernetes/autoscaling/v1
 	scripts/put.sh --tree bin/generated .
 	scripts/put.sh deploy/helm/setpoint/files/crd/autoscalers.yaml bash -o pipefail -c \
@@ -307,7 +310,7 @@ generate: ## Generate api/, docs/ and the CustomResourceDefinition from their so
 	scripts/put.sh docs/reference/nomad.md go run ./cmd/setpoint-nomad reference
 	rm -rf bin/generated/api-pages && mkdir -p bin/generated/api-pages/docs/reference
 	$(BUF) generate --template buf.gen.docs.yaml --output bin/generated-docs
-	cd tools/openapi && go run . ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
+	cd tools/openapi && go run . pages ../../bin/generated-docs/setpoint.swagger.json ../../proto/setpoint/v1/error_reason.proto examples ../../bin/generated/api-pages/docs/reference/api
 	scripts/put.sh --tree bin/generated/api-pages . docs/reference/api
 	for program in cmd/setpoint*/; do name=$$(basename $$program); scripts/put.sh docs/reference/cli/$$name.md go run -C $$program . man --markdown; done
 	scripts/put.sh THIRD_PARTY.md go run -C tools/licenses . table

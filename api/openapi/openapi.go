@@ -10,12 +10,12 @@ import (
 	"sync"
 )
 
-// compressed is setpoint.swagger.json: a program has a sixth of its bytes.
+// compressed is setpoint.openapi.json: a program has a sixth of its bytes.
 //
-//go:embed setpoint.swagger.json.gz
+//go:embed setpoint.openapi.json.gz
 var compressed []byte
 
-// Document returns the OpenAPI (Swagger 2.0) document, JSON. It must not be changed.
+// Document returns the OpenAPI 3.0 document, JSON. It must not be changed.
 var Document = sync.OnceValue(func() []byte {
 	document, err := decompressed(compressed)
 	if err != nil {

@@ -10,11 +10,11 @@ import (
 
 func TestTheDocumentIsTheFile(t *testing.T) {
 	t.Parallel()
-	want, err := os.ReadFile("setpoint.swagger.json")
+	want, err := os.ReadFile("setpoint.openapi.json")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(openapi.Document(), want) {
-		t.Error("setpoint.swagger.json.gz is not setpoint.swagger.json: run make generate")
+		t.Error("setpoint.openapi.json.gz is not setpoint.openapi.json: run make generate")
 	}
 }

@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/evanw/esbuild/pkg/api"
 )
 
 // description is the API's, which is generated from the .proto files.
-const description = "../api/openapi/setpoint.swagger.json"
+const description = "../api/openapi/setpoint.openapi.json"
 
 // schemaField describes a field to the playground's editor.
 type schemaField struct {
-	// Text is its description, Of the message it contains, Values the words that the
-	// description quotes: its valid values.
+	// Text is its description, Of the message it contains, Values its valid words.
 	Text   string   `json:"text,omitempty"`
 	Of     string   `json:"of,omitempty"`
 	List   bool     `json:"list,omitempty"`
@@ -42,14 +40,25 @@ func schema(root string) api.Plugin {
 	}}
 }
 
-var quoted = regexp.MustCompile(`"([A-Z][A-Za-z]+)"`)
-
 type property struct {
-	Ref         string    `json:"$ref"`
-	Type        string    `json:"type"`
-	Title       string    `json:"title"`
-	Description string    `json:"description"`
-	Items       *property `json:"items"`
+	Ref         string     `json:"$ref"`
+	Type        string     `json:"type"`
+	Title       string     `json:"title"`
+	Description string     `json:"description"`
+	Enum        []string   `json:"enum"`
+	Items       *property  `json:"items"`
+	AllOf       []property `json:"allOf"`
+}
+
+// message is that which the field or its elements are, "" for none.
+func (p property) message() string {
+	switch {
+	case p.Items != nil:
+		return p.Items.message()
+	case len(p.AllOf) > 0:
+		return p.AllOf[0].message()
+	}
+	return strings.TrimPrefix(p.Ref, "#/components/schemas/")
 }
 
 func messages(name string) ([]byte, error) {
@@ -58,38 +67,32 @@ func messages(name string) ([]byte, error) {
 		return nil, err
 	}
 	var all struct {
-		Definitions map[string]struct {
-			Properties map[string]property `json:"properties"`
-		} `json:"definitions"`
+		Components struct {
+			Schemas map[string]struct {
+				Properties map[string]property `json:"properties"`
+			} `json:"schemas"`
+		} `json:"components"`
 	}
 	if err := json.Unmarshal(data, &all); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	out := map[string]map[string]schemaField{}
-	wanted := []string{"v1HorizontalPodAutoscalerSpec"}
+	wanted := []string{"HorizontalPodAutoscalerSpec"}
 	for len(wanted) > 0 {
 		message := wanted[0]
 		wanted = wanted[1:]
 		if out[message] != nil {
 			continue
 		}
-		definition, there := all.Definitions[message]
+		definition, there := all.Components.Schemas[message]
 		if !there {
 			return nil, fmt.Errorf("%s has no %s", name, message)
 		}
 		out[message] = map[string]schemaField{}
 		for key, p := range definition.Properties {
-			f := schemaField{Text: strings.TrimSpace(p.Title + " " + p.Description), List: p.Type == "array"}
-			ref := p.Ref
-			if p.Items != nil {
-				ref = p.Items.Ref
-			}
-			if f.Of = strings.TrimPrefix(ref, "#/definitions/"); f.Of != "" {
+			f := schemaField{Text: strings.TrimSpace(p.Title + " " + p.Description), Of: p.message(), List: p.Type == "array", Values: p.Enum}
+			if f.Of != "" {
 				wanted = append(wanted, f.Of)
-			} else {
-				for _, word := range quoted.FindAllStringSubmatch(f.Text, -1) {
-					f.Values = append(f.Values, word[1])
-				}
 			}
 			out[message][key] = f
 		}

@@ -1,7 +1,9 @@
-// The program openapi writes docs/reference/api, a page for each method, from the OpenAPI 2.0
-// document (Swagger) of the REST API:
+// The program openapi makes of the gateway's description of the REST API, which is OpenAPI 2.0
+// (Swagger), that which others read: the OpenAPI 3.0 document, and docs/reference/api, a page for
+// each method:
 //
-//	openapi SWAGGER PROTO EXAMPLES FOLDER
+//	openapi document SWAGGER FILE
+//	openapi pages SWAGGER PROTO EXAMPLES FOLDER
 package main
 
 import (
@@ -25,29 +27,55 @@ func main() {
 }
 
 func run(args []string) error {
-	if len(args) != 4 {
-		return errors.New("usage: openapi SWAGGER PROTO EXAMPLES FOLDER")
+	switch {
+	case len(args) == 3 && args[0] == "document":
+		document, err := convert(args[1])
+		if err != nil {
+			return err
+		}
+		text, err := json.MarshalIndent(document, "", "  ")
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(args[2], append(text, '\n'), 0o644)
+	case len(args) == 5 && args[0] == "pages":
+		document, err := convert(args[1])
+		if err != nil {
+			return err
+		}
+		return pages(document, args[2], args[3], args[4])
 	}
-	document, err := convert(args[0])
-	if err != nil {
-		return err
-	}
-	return pages(document, args[1], args[2], args[3])
+	return errors.New("usage: openapi document SWAGGER FILE, or openapi pages SWAGGER PROTO EXAMPLES FOLDER")
 }
 
-// convert reads the document into the types of OpenAPI 3, whose references resolve.
+// convert reads the gateway's description as OpenAPI 3.0, with the contract's rules.
 func convert(name string) (*openapi3.T, error) {
 	text, err := os.ReadFile(name)
 	if err != nil {
 		return nil, err
 	}
-	// The gateway writes a type beside each $ref of an array's items, which no version allows.
+	var plain any
+	if err := json.Unmarshal(text, &plain); err != nil {
+		return nil, err
+	}
+	alone(plain)
+	if text, err = json.Marshal(plain); err != nil {
+		return nil, err
+	}
 	var swagger openapi2.T
 	if err := json.Unmarshal(text, &swagger); err != nil {
 		return nil, err
 	}
 	document, err := openapi2conv.ToV3(&swagger)
 	if err != nil {
+		return nil, err
+	}
+	// Beside the document, wherever a proxy shows it; OpenAPI 2.0 knows neither this nor bearers.
+	document.Servers = openapi3.Servers{{URL: "./"}}
+	for _, scheme := range document.Components.SecuritySchemes {
+		*scheme.Value = openapi3.SecurityScheme{Type: "http", Scheme: "bearer", Description: scheme.Value.Description}
+	}
+	if err := addRules(document.Components.Schemas); err != nil {
 		return nil, err
 	}
 	var encoded bytes.Buffer
@@ -60,4 +88,27 @@ func convert(name string) (*openapi3.T, error) {
 		return nil, err
 	}
 	return read, read.Validate(context.Background())
+}
+
+// alone gives each $ref that the gateway wrote beside other words an object of its own, in allOf:
+// beside it they are ignored.
+func alone(node any) {
+	switch node := node.(type) {
+	case []any:
+		for _, each := range node {
+			alone(each)
+		}
+	case map[string]any:
+		for _, each := range node {
+			alone(each)
+		}
+		if ref, ok := node["$ref"]; ok && len(node) > 1 {
+			delete(node, "$ref")
+			if delete(node, "type"); len(node) == 0 { // of items
+				node["$ref"] = ref
+				return
+			}
+			node["allOf"] = []any{map[string]any{"$ref": ref}}
+		}
+	}
 }

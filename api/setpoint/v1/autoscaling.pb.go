@@ -1168,7 +1168,7 @@ func (x *HorizontalPodAutoscalerStatus) GetConditions() []*HorizontalPodAutoscal
 // One condition with its reason, in the Kubernetes controller's words.
 type HorizontalPodAutoscalerCondition struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "AbleToScale", "ScalingActive", "ScalingLimited" or "ScaledToZero".
+	// Type: "AbleToScale", "ScalingActive", "ScalingLimited" or "ScaledToZero".
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// "True", "False" or "Unknown".
 	Status string `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`

@@ -45,7 +45,7 @@ const fromOutside = Annotation.define<boolean>();
 /** Texts that were told of and have not come back yet, at most. */
 const mostEchoes = 20;
 
-const root = "v1HorizontalPodAutoscalerSpec";
+const root = "HorizontalPodAutoscalerSpec";
 
 /** The keys above a line, from the top: those of lines that are indented less. */
 function keysAbove(doc: Text, line: number, indent: number): string[] {
