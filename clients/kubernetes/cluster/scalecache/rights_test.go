@@ -28,6 +28,8 @@ type rights struct {
 	may bool
 	// unknown is the error of an access review. Guarded by mu.
 	unknown error
+	// busy makes the API server put off new watches. Guarded by mu.
+	busy bool
 	// asked and listed are the namespaces of reviews and lists. Guarded by mu.
 	asked, listed []string
 	// watches are the started watches. Guarded by mu.
@@ -60,16 +62,19 @@ func (r *rights) watch(k8stesting.Action) (bool, watch.Interface, error) {
 	if !r.may {
 		return true, nil, apierrors.NewForbidden(deployments, "", errors.New("no rights"))
 	}
+	if r.busy {
+		return true, nil, apierrors.NewTooManyRequests("later", 1)
+	}
 	w := watch.NewRaceFreeFake()
 	r.watches = append(r.watches, w)
 	return true, w, nil
 }
 
-// withdraw revokes the permissions; watches end, as they do after some minutes.
-func (r *rights) withdraw() {
+// end ends the watches, as they do after some minutes; new ones are refused, or put off.
+func (r *rights) end(busy bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.may = false
+	r.may, r.busy = busy, busy
 	for _, w := range r.watches {
 		w.Stop()
 	}
@@ -78,7 +83,7 @@ func (r *rights) withdraw() {
 func (r *rights) allow(may bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.may = may
+	r.may, r.busy = may, false
 }
 
 func (r *rights) counts() (asked, listed int) {
@@ -174,7 +179,7 @@ func TestRightsThatAreWithdrawnEndAWatch(t *testing.T) {
 		if _, listed := r.counts(); listed != 1 {
 			t.Errorf("listed %d times", listed)
 		}
-		r.withdraw()
+		r.end(false)
 		if after(versions, time.Minute) {
 			t.Error("what is watched no more is known")
 		}
@@ -185,6 +190,25 @@ func TestRightsThatAreWithdrawnEndAWatch(t *testing.T) {
 		r.allow(true)
 		if !after(versions, time.Hour+2*time.Minute) {
 			t.Error("rights that were given again are not used after an hour")
+		}
+	})
+}
+
+// What is watched no more is out of date, also while the library tries again by itself.
+func TestVersionsWhoseWatchIsPutOff(t *testing.T) {
+	t.Parallel()
+	r := &rights{may: true}
+	r.within(t, nil, func(t *testing.T, versions *scalecache.WatchedVersions) {
+		after(versions, time.Minute)
+		r.end(true)
+		for range 60 {
+			if after(versions, 15*time.Second) {
+				t.Fatal("what is watched no more is known")
+			}
+		}
+		r.allow(true)
+		if !after(versions, 5*time.Minute) {
+			t.Error("what is watched again is not known")
 		}
 	})
 }

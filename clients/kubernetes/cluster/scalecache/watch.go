@@ -7,16 +7,18 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/tools/cache"
 )
 
 const (
 	// distrust is how long a failed watch is unused: longer than an informer's pause between
-	// two attempts.
-	distrust = time.Minute
+	// two attempts, up to a minute, and an attempt at a host that does not answer.
+	distrust = 2 * time.Minute
 	// firstRefusal and lastRefusal are the first and the longest pause after a refusal; it
 	// doubles with each.
 	firstRefusal = time.Minute
@@ -72,13 +74,23 @@ func (w *metadataWatch) mayWatch(ctx context.Context) bool {
 func (w *metadataWatch) watch(ctx context.Context) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	informer := metadatainformer.NewFilteredMetadataInformer(w.client, w.resource, w.namespace, 0, cache.Indexers{}, nil).Informer()
+	objects := w.client.Resource(w.resource).Namespace(w.namespace)
+	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			return objects.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watching, err := objects.Watch(ctx, options)
+			if putsOff(err) {
+				w.distrustNow()
+			}
+			return watching, err
+		},
+	}, w.client), &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	// Both fail only for a started informer.
 	_ = informer.SetTransform(onlyVersion)
 	_ = informer.SetWatchErrorHandler(func(_ *cache.Reflector, err error) {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.failed = time.Now()
+		w.distrustNow()
 		if refuses(err) {
 			cancel()
 		}
@@ -92,6 +104,17 @@ func (w *metadataWatch) use(informer cache.SharedIndexInformer) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.informer = informer
+}
+
+func (w *metadataWatch) distrustNow() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.failed = time.Now()
+}
+
+// putsOff reports whether an error is one after which an informer tries again without telling its handler.
+func putsOff(err error) bool {
+	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
 }
 
 // refuses reports whether an error is permanent: the resource can't be watched.
