@@ -428,22 +428,12 @@ func (p *patient) rivals(ctx context.Context) []doctor.Finding {
 	if p.has(agent.HPA) {
 		found = append(found, p.otherWriters()...)
 	}
-	scaled := map[string]string{}
-	for i := range p.hpas {
-		hpa := &p.hpas[i]
-		scaled[hpa.Namespace+"/"+agent.ScaleTarget(hpa.Spec.ScaleTargetRef)] = "HorizontalPodAutoscaler " + hpa.Name
-	}
 	for i := range p.autoscalers {
 		a := &p.autoscalers[i]
-		if a.Spec.Shadow || p.Shadow {
-			continue
-		}
-		target := a.Namespace + "/" + agent.ScaleTarget(a.HorizontalPodAutoscaler().Spec.ScaleTargetRef)
-		if other := scaled[target]; other != "" {
+		if waits := agent.WaitsOf(a, p.hpas, p.autoscalers); waits != "" && !p.Shadow {
 			found = append(found, doctor.Bad("delete one of both, or set shadow: true in the Autoscaler",
-				"Autoscaler %s/%s does not act: %s scales the same workload", a.Namespace, a.Name, other)...)
+				"Autoscaler %s/%s does not act: %s", a.Namespace, a.Name, waits)...)
 		}
-		scaled[target] = "Autoscaler " + a.Name
 	}
 	if len(found) == 0 {
 		return doctor.Good("no other controller is seen on these objects")

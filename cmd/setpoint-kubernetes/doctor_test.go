@@ -227,6 +227,40 @@ func TestDoctorNamesWhoTheShadowsAreComparedWith(t *testing.T) {
 	}
 }
 
+// Of autoscalers of one workload, or of one name, doctor names the one that the agent leaves alone, in the agent's words.
+func TestDoctorNamesWhatDoesNotAct(t *testing.T) {
+	t.Parallel()
+	spec := func(target string) autoscalingv2.HorizontalPodAutoscalerSpec {
+		return autoscalingv2.HorizontalPodAutoscalerSpec{ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: target}}
+	}
+	autoscaler := func(name, target string, age time.Duration) v1.Autoscaler {
+		return v1.Autoscaler{
+			ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, CreationTimestamp: metav1.NewTime(time.Now().Add(-age))},
+			Spec:       v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: spec(target)},
+		}
+	}
+	p := patientOf(t, apiServer(t, nil, ""), func(s *settings) { s.Source = "both" })
+	p.hpas = []autoscalingv2.HorizontalPodAutoscaler{
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "queue"}, Spec: spec("other")},
+		{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "hpa"}, Spec: spec("db")},
+	}
+	p.autoscalers = []v1.Autoscaler{
+		autoscaler("a", "web", time.Hour), autoscaler("b", "web", 2*time.Hour), autoscaler("queue", "queue", time.Hour), autoscaler("db", "db", time.Hour),
+	}
+	var texts []string
+	for _, f := range p.rivals(t.Context()) {
+		texts = append(texts, f.Text)
+	}
+	want := []string{
+		"Autoscaler shop/a does not act: Autoscaler shop/b, which is older, scales Deployment shop/web",
+		"Autoscaler shop/queue does not act: HorizontalPodAutoscaler shop/queue has its name",
+		"Autoscaler shop/db does not act: HorizontalPodAutoscaler shop/hpa scales Deployment shop/db",
+	}
+	if !slices.Equal(texts, want) {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(texts, "\n"), strings.Join(want, "\n"))
+	}
+}
+
 // A metric of an Autoscaler that the operator's sources answer needs no metrics API; any other one does.
 func TestDoctorLeavesOutNamedMetrics(t *testing.T) {
 	t.Parallel()

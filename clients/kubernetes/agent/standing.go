@@ -34,18 +34,26 @@ func StandingOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscal
 	if o == nil {
 		return Standing{}
 	}
-	standing := Standing{Waits: rivalOf(o, hpas, autoscalers, false)}
+	standing := Standing{Waits: WaitsOf(stored, hpas, autoscalers)}
 	for _, other := range all {
 		switch {
 		case other.key.Namespace != o.key.Namespace || other.key.Name == o.key.Name:
 		case other.shadow != o.shadow || other.problem != nil || rivalOf(other, hpas, autoscalers, false) != "":
 			// It is not evaluated, or not by the same reader.
-		case standing.Waits != "" && scalesSame(other, o):
+		case standing.Waits != "" && sameTarget(other.autoscaler.Spec.ScaleTargetRef, o.autoscaler.Spec.ScaleTargetRef):
 		default:
 			standing.Counted = append(standing.Counted, other.autoscaler)
 		}
 	}
 	return standing
+}
+
+// WaitsOf returns Standing.Waits.
+func WaitsOf(stored client.Object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscalers []v1.Autoscaler) string {
+	if o := objectOf(stored); o != nil {
+		return rivalOf(o, hpas, autoscalers, false)
+	}
+	return ""
 }
 
 // ProblemOf returns what of a HorizontalPodAutoscaler or an Autoscaler keeps the agent from scaling it;
@@ -75,7 +83,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 	if o.shadow || sourceOf(o.key) != Autoscaler {
 		return ""
 	}
-	target := ScaleTarget(o.autoscaler.Spec.ScaleTargetRef)
+	target := o.autoscaler.Spec.ScaleTargetRef
 	scales := ""
 	for i := range hpas {
 		hpa := &hpas[i]
@@ -84,7 +92,7 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 		case hpa.Namespace != o.key.Namespace:
 		case hpa.Name == o.key.Name:
 			return key.String() + " has its name"
-		case scales == "" && ScaleTarget(hpa.Spec.ScaleTargetRef) == target:
+		case scales == "" && sameTarget(hpa.Spec.ScaleTargetRef, target):
 			scales = key.String() + " scales " + referenceOf(o)
 		}
 	}
@@ -94,13 +102,14 @@ func rivalOf(o *object, hpas []autoscalingv2.HorizontalPodAutoscaler, autoscaler
 	for i := range autoscalers {
 		other := &autoscalers[i]
 		if other.Namespace == o.key.Namespace && other.Name != o.key.Name && !other.Spec.Shadow &&
-			ScaleTarget(other.Spec.ScaleTargetRef) == target && isOlder(other, o.autoscaler) {
+			sameTarget(other.Spec.ScaleTargetRef, target) && isOlder(other, o.autoscaler) {
 			return Autoscaler.Key(other.Namespace, other.Name).String() + ", which is older, scales " + referenceOf(o)
 		}
 	}
 	return ""
 }
 
-func scalesSame(a, b *object) bool {
-	return ScaleTarget(a.autoscaler.Spec.ScaleTargetRef) == ScaleTarget(b.autoscaler.Spec.ScaleTargetRef)
+// sameTarget compares the names first: doctor looks at each autoscaler beside each other one.
+func sameTarget(a, b autoscalingv2.CrossVersionObjectReference) bool {
+	return a.Name == b.Name && scaleTarget(a) == scaleTarget(b)
 }

@@ -44,8 +44,8 @@ type store struct {
 // targetIndex finds autoscalers by their scale target.
 const targetIndex = "setpoint.scaleTargetRef"
 
-// ScaleTarget returns the index key of a reference of autoscaling/v2, without the API version.
-func ScaleTarget(ref autoscalingv2.CrossVersionObjectReference) string {
+// scaleTarget returns the index key of a reference of autoscaling/v2, without the API version.
+func scaleTarget(ref autoscalingv2.CrossVersionObjectReference) string {
 	group := ref.APIVersion
 	if gv, err := schema.ParseGroupVersion(ref.APIVersion); err == nil {
 		group = gv.Group
@@ -55,14 +55,14 @@ func ScaleTarget(ref autoscalingv2.CrossVersionObjectReference) string {
 
 func indexHPA(o client.Object) []string {
 	if hpa, ok := o.(*autoscalingv2.HorizontalPodAutoscaler); ok {
-		return []string{ScaleTarget(hpa.Spec.ScaleTargetRef)}
+		return []string{scaleTarget(hpa.Spec.ScaleTargetRef)}
 	}
 	return nil
 }
 
 func indexAutoscaler(o client.Object) []string {
 	if a, ok := o.(*v1.Autoscaler); ok {
-		return []string{ScaleTarget(a.Spec.ScaleTargetRef)}
+		return []string{scaleTarget(a.Spec.ScaleTargetRef)}
 	}
 	return nil
 }
@@ -127,7 +127,7 @@ func (s *store) rival(ctx context.Context, o *object) (string, error) {
 	}
 	ofTarget := []client.ListOption{
 		client.InNamespace(o.key.Namespace),
-		client.MatchingFields{targetIndex: ScaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy,
+		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy,
 	}
 	var hpas autoscalingv2.HorizontalPodAutoscalerList
 	if err := s.client.List(ctx, &hpas, ofTarget...); err != nil {
@@ -154,7 +154,7 @@ func (s *store) native(ctx context.Context, o *object) (*autoscalingv2.Horizonta
 	}
 	var list autoscalingv2.HorizontalPodAutoscalerList
 	err := s.client.List(ctx, &list, client.InNamespace(o.key.Namespace),
-		client.MatchingFields{targetIndex: ScaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy)
+		client.MatchingFields{targetIndex: scaleTarget(o.autoscaler.Spec.ScaleTargetRef)}, client.UnsafeDisableDeepCopy)
 	if err != nil || len(list.Items) == 0 {
 		return nil, err
 	}
