@@ -104,5 +104,5 @@ func TestDoctorSeesTheCluster(t *testing.T) {
 
 	q := &place{t: t, c: c, kind: autoscalers, namespace: p.namespace}
 	q.add("beside", basic("web"))
-	a.expect(1, []string{"Autoscaler " + p.namespace + "/beside does not act: HorizontalPodAutoscaler web scales the same workload"}, "--source=autoscaler")
+	a.expect(1, []string{"Autoscaler " + p.namespace + "/beside does not act: HorizontalPodAutoscaler " + p.namespace + "/web scales Deployment " + p.namespace + "/web"}, "--source=autoscaler")
 }
