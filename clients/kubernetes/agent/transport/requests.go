@@ -2,6 +2,7 @@ package transport
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -51,6 +52,8 @@ func (a around) WrappedRoundTripper() http.RoundTripper { return a.next }
 // "deployments.apps/scale"; for the metrics APIs, whose resources are unbounded, only the API.
 func describe(req *http.Request) (verb, resource string) {
 	segments := strings.Split(strings.Trim(req.URL.Path, "/"), "/")
+	// A proxy of several clusters has a path of its own before the API server's.
+	segments = segments[max(0, slices.IndexFunc(segments, func(s string) bool { return s == "api" || s == "apis" })):]
 	group := ""
 	switch {
 	case len(segments) > 2 && segments[0] == "api":

@@ -23,6 +23,9 @@ func TestRequestsAreNamedAsInRBAC(t *testing.T) {
 		{"GET", "/apis", "get discovery"},
 		{"GET", "/apis/apps/v1", "get discovery"},
 		{"GET", "/api/v1", "get discovery"},
+		{"GET", "/k8s/clusters/c-1/api/v1/pods", "list pods"}, // behind a proxy of several clusters
+		{"GET", "/k8s/clusters/c-1/apis/apps/v1", "get discovery"},
+		{"GET", "/api/v1/namespaces/apis/pods", "list pods"},
 	} {
 		req, err := http.NewRequest(tt.method, "https://cluster"+tt.url, nil)
 		if err != nil {
