@@ -90,6 +90,17 @@ func (v Version) BuildIgnoringSurge(ctx context.Context, root, into string) (str
 	return v.buildChanged(ctx, root, into, "surge", change{ignoreSurge, ""})
 }
 
+// BuildSaturatingIgnoringSurge builds the oracle with both changes.
+func (v Version) BuildSaturatingIgnoringSurge(ctx context.Context, root, into string) (string, error) {
+	return v.buildChanged(ctx, root, into, "surge-saturating", change{func(source []byte) ([]byte, int, error) {
+		source, _, err := ignoreSurge(source)
+		if err != nil {
+			return nil, 0, err
+		}
+		return saturate(source)
+	}, saturating})
+}
+
 // ignoreSurge changes the two functions and their two calls.
 func ignoreSurge(source []byte) ([]byte, int, error) {
 	n := 0

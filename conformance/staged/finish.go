@@ -3,6 +3,7 @@ package staged
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -112,16 +113,19 @@ func (s *step) limit() {
 	if s.hpa == nil || s.unreadable || s.Stages.GetGuards().GetReversals() == nil && len(s.inForce()) == 0 {
 		return
 	}
-	may := cluster.Counts{Least: 1, Most: 0}
-	current := s.Scale.Spec.Replicas
-	for n := range min(s.hpa.Spec.MaxReplicas, 1<<20) + 1 {
-		if after, _ := s.becomes(n); after != n || n == current {
-			continue
+	may := cluster.Counts{Least: math.MaxInt32, Most: -1}
+	current, most := s.Scale.Spec.Replicas, s.hpa.Spec.MaxReplicas
+	// Between two of these numbers all counts are allowed, or none.
+	ends := []int32{0, current, minOf(&s.hpa.Spec), most}
+	for _, o := range s.inForce() {
+		ends = append(ends, o.GetPin(), o.GetFloor(), o.GetCeiling())
+	}
+	for _, end := range ends {
+		for _, n := range []int32{max(end, 1) - 1, end, min(end, math.MaxInt32-1) + 1} {
+			if after, _ := s.becomes(n); after == n && n != current && n <= most {
+				may.Least, may.Most = min(may.Least, n), max(may.Most, n)
+			}
 		}
-		if may.Most < may.Least {
-			may.Least = n
-		}
-		may.Most = n
 	}
 	s.ScaleUpdates = &may
 }

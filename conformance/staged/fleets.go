@@ -387,7 +387,7 @@ func (c *Comparer) fleet(ctx context.Context, seed uint64, counts *Counts) (*Fin
 	for _, ask := range []struct {
 		oracle *differential.Oracle
 		runs   int
-	}{{c.real, 1}, {c.real, 24}, {c.real, 240}, {c.saturating, 24}} {
+	}{{c.real[0], 1}, {c.real[0], 24}, {c.real[0], 240}, {c.real[1], 24}} {
 		expects, err := ask.oracle.AskText(struct {
 			*recording.Scenario
 			Steps []recording.Step `json:"steps"`
@@ -411,7 +411,7 @@ func (c *Comparer) fleet(ctx context.Context, seed uint64, counts *Counts) (*Fin
 			compared++
 		}
 		if finding == nil {
-			if ask.oracle == c.saturating {
+			if ask.oracle == c.real[1] {
 				counts.Saturated++
 			}
 			break

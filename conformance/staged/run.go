@@ -63,7 +63,7 @@ func (p Plan) Run(ctx context.Context) (*Result, error) {
 		func(ctx context.Context, root, into string) (string, error) {
 			return p.Version.Build(ctx, root, into, false)
 		},
-		p.Version.BuildIgnoringSurge, p.Version.BuildSaturating,
+		p.Version.BuildSaturating, p.Version.BuildIgnoringSurge, p.Version.BuildSaturatingIgnoringSurge,
 	}
 	programs := make([]string, len(builds))
 	for i, build := range builds {
@@ -159,5 +159,5 @@ func (p Plan) comparer(service *differential.Service, programs []string) (*Compa
 		}
 		oracles = append(oracles, o)
 	}
-	return &Comparer{p.Version, service, oracles[0], oracles[1], oracles[2]}, closing, nil
+	return &Comparer{p.Version, service, [2]*differential.Oracle(oracles[:2]), [2]*differential.Oracle(oracles[2:])}, closing, nil
 }

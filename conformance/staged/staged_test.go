@@ -1,6 +1,7 @@
 package staged
 
 import (
+	"math"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -15,6 +16,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/conformance/differential"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
 )
@@ -109,6 +111,7 @@ func TestOverridesOfTheReference(t *testing.T) {
 		"O5 beyond maximum":   {[]generate.Override{override(3, pin(30))}, 5, 20},
 		"O5b below minimum":   {[]generate.Override{override(3, pin(0))}, 5, 2},
 		"the nearest pin":     {[]generate.Override{override(1, pin(4)), override(3, pin(6))}, 20, 6},
+		"a floor":             {[]generate.Override{override(3, floor(15))}, 5, 15},
 		"a pin and a ceiling": {[]generate.Override{override(1, ceiling(4)), override(3, pin(6))}, 20, 4},
 		"none":                {nil, 7, 7},
 	} {
@@ -116,9 +119,18 @@ func TestOverridesOfTheReference(t *testing.T) {
 			least := int32(2)
 			s := &step{input: &input{hpa: &autoscalingv2.HorizontalPodAutoscaler{}, overrides: test.all}}
 			s.hpa.Spec.MinReplicas, s.hpa.Spec.MaxReplicas = &least, 20
-			s.Time, s.Scale = now, scaleOf(10)
+			s.HPA, s.Time, s.Scale = s.hpa, now, scaleOf(10)
 			if got, _ := s.overridden(test.decided); got != test.want {
 				t.Errorf("%d, want %d", got, test.want)
+			}
+			want := cluster.Counts{Least: math.MaxInt32, Most: -1}
+			for n := range s.hpa.Spec.MaxReplicas + 1 {
+				if after, _ := s.becomes(n); after == n && n != 10 {
+					want.Least, want.Most = min(want.Least, n), n
+				}
+			}
+			if s.limit(); s.ScaleUpdates != nil && *s.ScaleUpdates != want {
+				t.Errorf("%v may be written, want %v", *s.ScaleUpdates, want)
 			}
 		})
 	}
