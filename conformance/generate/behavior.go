@@ -1,6 +1,8 @@
 package generate
 
 import (
+	"fmt"
+
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
@@ -28,11 +30,17 @@ func (g *generator) behavior() *autoscalingv2.HorizontalPodAutoscalerBehavior {
 	return b
 }
 
+// tolerances are those of rules: the API server has no maximum.
+var tolerances = []string{
+	"0", "0", "0", "1m", "0.02", "50m", "100m", "0.1", "200m", "0.25", "333m", "5e-2", "1", "1500u", "3",
+	"0.1000000001", "0.30000000000000004", "1Ki", "1e18", "9E", "1e30",
+}
+
 // rules returns the rules of one direction, with one of the windows.
 func (g *generator) rules(windows []int32) *autoscalingv2.HPAScalingRules {
 	rules := &autoscalingv2.HPAScalingRules{}
 	if g.chance(0.8) {
-		window := oneOf(g.random, windows...)
+		window := oneOf(g.random, append(windows, int32(g.between(0, 3600)), int32(g.between(0, 120)))...)
 		rules.StabilizationWindowSeconds = &window
 	}
 	if g.chance(0.6) {
@@ -49,7 +57,10 @@ func (g *generator) rules(windows []int32) *autoscalingv2.HPAScalingRules {
 		}
 	}
 	if g.chance(g.version.tolerance) && g.parameters.Tolerance == nil {
-		tolerance := parse(oneOf(g.random, "0", "0", "1m", "0.02", "50m", "100m", "0.1", "200m", "0.25", "5e-2", "1", "1500u"))
+		tolerance := parse(oneOf(g.random, tolerances...))
+		if g.chance(0.2) {
+			tolerance = parse(fmt.Sprintf("%d%s", g.IntN(1000_000_000), oneOf(g.random, "n", "u", "e-9", "e-12")))
+		}
 		rules.Tolerance = &tolerance
 	}
 	return rules
@@ -59,11 +70,11 @@ func (g *generator) policy() autoscalingv2.HPAScalingPolicy {
 	p := autoscalingv2.HPAScalingPolicy{
 		Type:          autoscalingv2.PodsScalingPolicy,
 		Value:         oneOf[int32](g.random, 1, 1, 2, 3, 4, 5, 8, 20),
-		PeriodSeconds: oneOf[int32](g.random, 1, 15, 15, 30, 60, 60, 90, 120, 300, 600, 1800),
+		PeriodSeconds: oneOf(g.random, 1, 15, 15, 30, 60, 60, 90, 120, 300, 600, 1800, int32(g.between(1, 1800)), int32(g.between(1, 120))),
 	}
 	if g.chance(0.5) {
 		p.Type = autoscalingv2.PercentScalingPolicy
-		p.Value = oneOf[int32](g.random, 1, 5, 10, 10, 20, 30, 50, 75, 100, 100, 150, 200, 900)
+		p.Value = oneOf(g.random, 1, 5, 10, 10, 20, 30, 50, 75, 100, 100, 150, 200, 900, int32(g.between(1, 400)), int32(g.between(1, 99)), 1000_000)
 	}
 	switch {
 	case g.extreme && g.chance(0.4):

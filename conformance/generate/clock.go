@@ -59,6 +59,7 @@ func (g *generator) stride() time.Duration {
 		{2, g.seconds(120, 1000)},
 		{0.5, g.seconds(1000, 10000)},
 		{0.2, 24 * time.Hour},
+		{0.1, 400 * 24 * time.Hour},
 	})
 }
 

@@ -138,6 +138,9 @@ func (g *generator) scale() *autoscalingv1.Scale {
 	scale.Spec.Replicas = c.replicas
 	scale.Status.Selector = c.selector.text
 	scale.Status.Replicas = g.observed()
+	if g.chance(0.01) {
+		scale.Status.Replicas = oneOf[int32](g.random, 1, 1000, 1<<31-1)
+	}
 	return scale
 }
 

@@ -1,6 +1,10 @@
 package generate
 
-import "github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+import (
+	"math"
+
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+)
 
 // defaultConfig holds the controller's defaults.
 var defaultConfig = recording.Config{
@@ -38,6 +42,20 @@ func (r random) config(v *version) recording.Config {
 	if r.chance(0.5) {
 		config = oneOf(r, otherConfigs...)
 	}
+	if r.chance(0.1) {
+		config = r.oddConfig()
+	}
 	config.ScaleToZero = r.chance(v.scaleToZero)
 	return config
+}
+
+// oddConfig returns settings that nobody chooses, all the digits of which count.
+func (r random) oddConfig() recording.Config {
+	period := func(most float64) float64 {
+		return oneOf(r, 0, 1e-9, 0.999999999, float64(r.between(1, int(most))), math.Round(r.real(0, most)*1e9)/1e9, 1e6)
+	}
+	return recording.Config{
+		Tolerance:                      oneOf(r, r.Float64(), r.real(0, 0.2), 1, 0.3, 1.0/3, 1e-9, 2.5),
+		CPUInitializationPeriodSeconds: period(600), InitialReadinessDelaySeconds: period(120), DownscaleStabilizationSeconds: period(900),
+	}
 }

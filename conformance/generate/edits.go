@@ -177,19 +177,91 @@ func (g *generator) remake(step *recording.Step) {
 	g.edited(step)
 }
 
-// spoil makes the spec invalid for the API server, for this step and those until the
+// spoil makes the stored spec invalid for the API server, for this step and those until the
 // next edit.
 func (g *generator) spoil(step *recording.Step) {
 	if step.HPADeleted {
 		return
 	}
-	ref := g.spec.ScaleTargetRef
-	switch g.IntN(2) {
-	case 0:
-		g.spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1/beta", Kind: ref.Kind, Name: ref.Name}
-	case 1:
-		g.spec.Metrics = append(g.spec.Metrics, autoscalingv2.MetricSpec{Type: "Odd"})
-		g.spec.loads = append(g.spec.loads, load{})
-	}
 	step.HPA = g.autoscaler()
+	pick(g.random, spoils)(g, &step.HPA.Spec)
+	step.HPA.Generation = g.generation(&step.HPA.Spec)
+}
+
+// spoils make a stored spec one that the API server would not have stored. The controller decides it all
+// the same.
+var spoils = []weighted[func(*generator, *autoscalingv2.HorizontalPodAutoscalerSpec)]{
+	{1, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		s.ScaleTargetRef.APIVersion = oneOf(g.random, "apps/v1/beta", "", "apps/")
+	}},
+	{2, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		s.Metrics = slices.Insert(s.Metrics, g.IntN(len(s.Metrics)+1), autoscalingv2.MetricSpec{Type: "Odd"})
+	}},
+	{4, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) { // no value of the target, or other ones
+		zero, negative := parse("0"), parse("-3")
+		percent := oneOf[int32](g.random, 0, -5, 60)
+		target := oneOf(g.random,
+			autoscalingv2.MetricTarget{}, autoscalingv2.MetricTarget{Type: "Odd", Value: &negative, AverageValue: &negative},
+			autoscalingv2.MetricTarget{Type: autoscalingv2.ValueMetricType, Value: &zero, AverageUtilization: &percent},
+			autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &zero, AverageUtilization: &percent},
+			autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: &negative, Value: &zero},
+			autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: &percent},
+		)
+		switch m := &s.Metrics[g.IntN(len(s.Metrics))]; {
+		case m.Resource != nil:
+			m.Resource.Target = target
+		case m.ContainerResource != nil:
+			m.ContainerResource.Target = target
+		case m.Object != nil:
+			m.Object.Target = target
+		case m.External != nil:
+			m.External.Target = target
+		case target.AverageValue != nil: // the controller needs one
+			m.Pods.Target = target
+		}
+	}},
+	{1, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) { // several sources
+		for i := range s.Metrics {
+			if other := g.metric(); other.Resource != nil && s.Metrics[i].Resource == nil {
+				s.Metrics[i].Resource = other.Resource
+			} else if other.External != nil && s.Metrics[i].External == nil {
+				s.Metrics[i].External = other.External
+			}
+		}
+	}},
+	{1, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		for i := range s.Metrics {
+			if o := s.Metrics[i].Object; o != nil {
+				o.DescribedObject.APIVersion = "a/b/c"
+			}
+		}
+	}},
+	{2, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		least := oneOf(g.random, 0, 0, s.MaxReplicas+1)
+		s.MinReplicas = &least
+	}},
+	{0.5, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		s.MaxReplicas = oneOf[int32](g.random, 0, -2)
+	}},
+	{2, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
+		if s.Behavior == nil {
+			s.Behavior = g.behavior()
+			stored(s)
+		}
+		if s.Behavior == nil {
+			return
+		}
+		rules := oneOf(g.random, directions(s.Behavior)...)
+		tolerance, window, selection := parse("-0.1"), oneOf[int32](g.random, -1, 3601, 100_000), autoscalingv2.ScalingPolicySelect("Odd")
+		switch g.IntN(4) {
+		case 0:
+			rules.Tolerance = &tolerance
+		case 1:
+			rules.StabilizationWindowSeconds = &window
+		case 2:
+			rules.SelectPolicy = &selection
+		case 3:
+			rules.Policies[0].Value, rules.Policies[0].PeriodSeconds = oneOf[int32](g.random, 0, -4), oneOf[int32](g.random, 0, -60, 90_000)
+		}
+	}},
 }

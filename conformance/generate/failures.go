@@ -11,6 +11,14 @@ type failures struct {
 	// keys of failing metrics APIs, and for how many more steps.
 	keys  []string
 	steps int
+	// text begins their error.
+	text string
+}
+
+// failureTexts are what errors say. Some controllers take them for formats.
+var failureTexts = []string{
+	"the server is currently unable to handle the request", "Operation cannot be fulfilled: admission webhook denied the request",
+	"disk is 100% full: %s %d %!", "50%\n\"quoted\" \\ \u00fc \U0001f6a8", "  a text\twith space around it  ", "%",
 }
 
 // newFailures returns none for most scenarios, unless they are wanted.
@@ -35,25 +43,27 @@ func (g *generator) fail(step *recording.Step) {
 		if step.Errors == nil {
 			step.Errors = map[string]string{}
 		}
-		step.Errors[key] = "the server is currently unable to handle the request (get " + key + ")"
+		step.Errors[key] = f.text + " (get " + key + ")"
 	}
 }
 
 func (g *generator) pickFailure(step *recording.Step) {
+	text := oneOf(g.random, failureTexts...)
+	g.failures.text = text
 	switch g.IntN(11) {
 	case 0, 1:
 		g.failures.keys, g.failures.steps = []string{oneOf(g.random, "resource", "custom", "external")}, g.between(0, 4)
 	case 2, 3:
 		g.failures.keys, g.failures.steps = some(g.random, g.metricKeys()), g.between(0, 4)
 	case 4:
-		step.ScaleGetError = oneOf(g.random, `deployments.apps "web" not found`, "context deadline exceeded")
+		step.ScaleGetError = text
 		if g.chance(0.5) {
 			step.Scale = nil
 		}
 	case 5, 6, 7:
-		step.ScaleUpdateError = "Operation cannot be fulfilled: admission webhook denied the request"
+		step.ScaleUpdateError = text
 	case 8:
-		step.Scale.Status.Selector = oneOf(g.random, "", "app in (web", "app=web,=", "!")
+		step.Scale.Status.Selector = oneOf(g.random, "", "app in (web", "app=web,=", "!", "app=100%", "app in (%d)", "app", "app>3", "tier notin ()", ",")
 	case 9, 10:
 		g.losePart(step)
 	}

@@ -50,7 +50,7 @@ const (
 
 // DefaultParameters returns parameters for a differential test of a version.
 func DefaultParameters(version string) Parameters {
-	return Parameters{Version: version, Extreme: 0.01, Invalid: 0.0003, MaxSteps: 40, MaxPods: 40}
+	return Parameters{Version: version, Extreme: 0.01, Invalid: 0.02, MaxSteps: 40, MaxPods: 40}
 }
 
 // check returns what is wrong with the parameters.

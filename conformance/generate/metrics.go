@@ -47,7 +47,7 @@ func (g *generator) totalMetric() autoscalingv2.MetricSpec {
 
 func (g *generator) resourceMetric() autoscalingv2.MetricSpec {
 	name := pick(g.random, []weighted[corev1.ResourceName]{
-		{6, corev1.ResourceCPU}, {3, corev1.ResourceMemory}, {0.4, corev1.ResourceEphemeralStorage}, {0.4, "example.com/gpu"},
+		{6, corev1.ResourceCPU}, {3, corev1.ResourceMemory}, {0.4, corev1.ResourceEphemeralStorage}, {0.4, "example.com/gpu"}, {0.4, hugepages}, {0.1, "storage"},
 	})
 	return autoscalingv2.MetricSpec{
 		Type:     autoscalingv2.ResourceMetricSourceType,
@@ -57,9 +57,9 @@ func (g *generator) resourceMetric() autoscalingv2.MetricSpec {
 
 func (g *generator) containerMetric() autoscalingv2.MetricSpec {
 	name := pick(g.random, []weighted[corev1.ResourceName]{
-		{6, corev1.ResourceCPU}, {3, corev1.ResourceMemory}, {0.3, "example.com/gpu"},
+		{6, corev1.ResourceCPU}, {3, corev1.ResourceMemory}, {0.3, "example.com/gpu"}, {0.3, hugepages},
 	})
-	container := pick(g.random, []weighted[string]{{10, "app"}, {2, "log"}, {1.5, "proxy"}, {0.2, "absent"}})
+	container := pick(g.random, []weighted[string]{{10, "app"}, {2, "log"}, {1.5, "proxy"}, {0.3, "mesh"}, {0.3, "setup"}, {0.2, "injected"}, {0.2, "absent"}})
 	return autoscalingv2.MetricSpec{
 		Type: autoscalingv2.ContainerResourceMetricSourceType,
 		ContainerResource: &autoscalingv2.ContainerResourceMetricSource{
@@ -72,7 +72,7 @@ func (g *generator) containerMetric() autoscalingv2.MetricSpec {
 // type, which users get wrong.
 func (g *generator) resourceTarget(name corev1.ResourceName) autoscalingv2.MetricTarget {
 	if g.chance(0.6) {
-		percent := oneOf[int32](g.random, 50, 50, 80, 80, 60, 70, 100, 10, 90, 120, 150, 200, 3, 1, 33, 77, 1000)
+		percent := oneOf(g.random, 50, 50, 80, 80, 60, 70, 100, 10, 90, 120, 150, 200, 3, 1, 33, 77, 1000, int32(g.between(1, 300)), 1<<31-1)
 		return autoscalingv2.MetricTarget{Type: g.targetType(autoscalingv2.UtilizationMetricType), AverageUtilization: &percent}
 	}
 	average := g.targetQuantity(string(name), resourceUnits(name))
@@ -111,6 +111,9 @@ func (g *generator) targetQuantity(name string, units []int64) resource.Quantity
 	if g.extreme && g.chance(0.3) {
 		return parse(oneOf(g.random, "10P", "16Ei", "1n", "9223372036854775"))
 	}
+	if g.chance(0.02) {
+		return parse(oneOf(g.random, "1n", "0.1m", "100u", "1e3", "9223372036854775", "9P", "1.5Ki", "1e-9", "333333333n"))
+	}
 	milli := unit * oneOf[int64](g.random, 1, 1, 1, 2, 3, 10)
 	if g.chance(0.1) {
 		milli++
@@ -141,6 +144,7 @@ var describedObjects = []weighted[autoscalingv2.CrossVersionObjectReference]{
 	{1, autoscalingv2.CrossVersionObjectReference{Kind: "Service", Name: "web"}},
 	{1, autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "shop"}},
 	{1, autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Namespace", Name: "another"}},
+	{0.5, autoscalingv2.CrossVersionObjectReference{Kind: "Namespace", Name: "shop"}},
 	{0.5, autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "Pod", Name: "web-0"}},
 	{0.5, autoscalingv2.CrossVersionObjectReference{APIVersion: "example.com/v1alpha1", Kind: "Namespace", Name: "tenant"}},
 	{0.5, autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}},

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -42,11 +43,19 @@ func (g *generator) reading(milli int64) resource.Quantity {
 	switch {
 	case g.chance(0.005):
 		return parse(oneOf(g.random, readsAsZero...))
-	case g.chance(0.01):
+	case g.chance(0.02):
+		if g.chance(0.5) {
+			return parse(oneOf(g.random, spellings...))
+		}
 		// The controller expects no negative values and computes with them.
 		return g.quantity(-milli)
 	}
 	return g.quantity(milli)
+}
+
+// spellings of quantities that few write.
+var spellings = []string{
+	"1e3", "1E3", "0.1m", "1.5Ki", "-0.1u", "999999999999999999n", "00012.500", "+3", ".5", "5.", "1e-9", "1e-12", "0Ki", "-0",
 }
 
 // readCustom adds the values of Pods and Object metrics.
@@ -86,7 +95,11 @@ func (g *generator) readPods(step *recording.Step, m *autoscalingv2.PodsMetricSo
 		if !l.exact {
 			share.ratio *= p.share
 		}
-		g.addCustom(step, podReference(p.name), &m.Metric, g.reading(share.of(target)), known)
+		of := podReference(p.name)
+		if g.chance(0.05) {
+			of.APIVersion = "" // the same group
+		}
+		g.addCustom(step, of, &m.Metric, g.reading(share.of(target)), known)
 	}
 	if g.chance(0.05) { // a ghost
 		g.addCustom(step, podReference("web-900"), &m.Metric, g.reading(l.of(target)/2), known)
@@ -124,11 +137,14 @@ func (g *generator) readObject(step *recording.Step, m *autoscalingv2.ObjectMetr
 	}
 	of := m.DescribedObject
 	ref := corev1.ObjectReference{APIVersion: of.APIVersion, Kind: of.Kind, Name: of.Name}
-	if of.Kind == "Namespace" && of.APIVersion == "v1" {
+	if of.Kind == "Namespace" && !strings.Contains(of.APIVersion, "/") {
 		ref.Name = g.scenario.HPA.Namespace
 	}
 	if g.chance(0.2) && of.Kind != "Namespace" {
 		ref.Namespace = g.scenario.HPA.Namespace
+	}
+	if group, _, ok := strings.Cut(of.APIVersion, "/"); ok && g.chance(0.2) {
+		ref.APIVersion = group + "/v9" // the group counts
 	}
 	value := g.reading(l.of(targetMilli(&m.Target)))
 	if m.Target.AverageValue == nil && g.saturates(m.Metric.Name, &m.Target) {
@@ -156,7 +172,7 @@ func (g *generator) addCustom(step *recording.Step, of corev1.ObjectReference, m
 		Value:           value,
 	}
 	if g.chance(0.2) {
-		window := int64(g.between(0, 60))
+		window := oneOf(g.random, int64(g.between(0, 60)), 600, 1e9, -5)
 		v.WindowSeconds = &window
 	}
 	step.CustomMetrics = append(step.CustomMetrics, v)
@@ -176,6 +192,9 @@ func normal(s *metav1.LabelSelector) *metav1.LabelSelector {
 func (g *generator) readAt() metav1.Time {
 	if g.chance(0.05) {
 		return metav1.Time{}
+	}
+	if g.chance(0.02) {
+		return metav1.Time{Time: g.clock.now.Add(oneOf(g.random, -9000*time.Hour, 9000*time.Hour)).Truncate(time.Second)}
 	}
 	return metav1.Time{Time: g.clock.now.Add(-g.seconds(0, 30)).Truncate(time.Second)}
 }
@@ -232,7 +251,7 @@ func (g *generator) readExternal(step *recording.Step, levels []level) {
 func (g *generator) addSeries(step *recording.Step, m *autoscalingv2.MetricIdentifier, total int64) {
 	s := selectorOf(m.Selector)
 	parts := []int64{total}
-	for range pick(g.random, []weighted[int]{{5, 0}, {2, 1}, {1, 3}}) {
+	for range pick(g.random, []weighted[int]{{5, 0}, {2, 1}, {1, 3}, {0.2, 30}}) {
 		part := int64(float64(total) * g.real(-0.2, 1.2))
 		parts[0] -= part
 		parts = append(parts, part)

@@ -78,7 +78,13 @@ func (g *generator) sample(step *recording.Step, p *pod, object *corev1.Pod, lev
 	m := metricsv1beta1.PodMetrics{
 		ObjectMeta: metav1.ObjectMeta{Name: p.name, Labels: maps.Clone(object.Labels)},
 		Timestamp:  metav1.Time{Time: g.clock.now.Add(-g.seconds(0, 60)).Truncate(time.Second)},
-		Window:     metav1.Duration{Duration: oneOf(g.random, 15*time.Second, 30*time.Second, 30*time.Second, time.Minute, 20500*time.Millisecond, 0)},
+		Window:     metav1.Duration{Duration: oneOf(g.random, 15*time.Second, 30*time.Second, 30*time.Second, time.Minute, 20500*time.Millisecond, 0, 17*time.Second)},
+	}
+	if g.chance(0.02) {
+		m.Window.Duration = oneOf(g.random, -time.Minute, time.Nanosecond, 48*time.Hour, 30*time.Second+time.Nanosecond)
+	}
+	if g.chance(0.02) {
+		m.Timestamp.Time = m.Timestamp.Add(oneOf(g.random, -9000*time.Hour, 9000*time.Hour))
 	}
 	usage := g.usage(p, levels)
 	for _, name := range p.template.sampled {
@@ -89,6 +95,9 @@ func (g *generator) sample(step *recording.Step, p *pod, object *corev1.Pod, lev
 			}
 		}
 		m.Containers = append(m.Containers, container)
+	}
+	if g.chance(0.01) && len(m.Containers) > 0 { // one twice
+		m.Containers = append(m.Containers, *m.Containers[0].DeepCopy())
 	}
 	if p.quirk.sample != nil && !p.quirk.sample(g, object, &m) {
 		return
@@ -140,6 +149,9 @@ func (g *generator) idleUsage(usage map[string]map[corev1.ResourceName]int64) {
 
 // podLevel returns the usage of a pod, or of one of its containers, in milli-units.
 func (g *generator) podLevel(p *pod, name corev1.ResourceName, container string, target *autoscalingv2.MetricTarget, l level) int64 {
+	if g.chance(0.002) {
+		return -l.of(1000)
+	}
 	if g.extreme && g.chance(0.05) {
 		return g.Int64()
 	}
@@ -171,14 +183,21 @@ func (g *generator) disturbSamples(step *recording.Step) {
 			again.Containers[i].Usage[name] = *resource.NewMilliQuantity(int64(i+1)*70, resource.DecimalSI)
 		}
 	}
-	switch g.IntN(4) {
+	switch g.IntN(6) {
 	case 0: // a ghost
 		again.Name = fmt.Sprintf("web-%d", 900+g.IntN(2))
 	case 1: // a sample of another workload
 		again.Labels = maps.Clone(g.cluster.selector.outside)
 	case 2: // twice, the later one counts
 		again.Namespace = g.scenario.HPA.Namespace
-	case 3:
+	case 3: // a pod of the same name elsewhere
+		again.Namespace = "elsewhere"
+	case 4: // nothing but ghosts
+		for i := range step.PodMetrics {
+			step.PodMetrics[i].Name += "-old"
+		}
+		return
+	case 5:
 		g.Shuffle(len(step.PodMetrics), func(i, j int) {
 			step.PodMetrics[i], step.PodMetrics[j] = step.PodMetrics[j], step.PodMetrics[i]
 		})

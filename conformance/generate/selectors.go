@@ -81,6 +81,23 @@ var metricSelectors = []weighted[*metricSelector]{
 	// The API server accepts invalid selectors; the controller reports them.
 	{0.1, &metricSelector{[]*metav1.LabelSelector{matchExpression("shard", metav1.LabelSelectorOpIn)}, nil, nil}},
 	{0.1, &metricSelector{[]*metav1.LabelSelector{matchLabels("shard", "not a value!")}, nil, nil}},
+	{0.1, &metricSelector{[]*metav1.LabelSelector{matchLabels("100%", "100%d")}, nil, nil}},
+	{0.1, &metricSelector{[]*metav1.LabelSelector{matchExpression("shard", "Near", "a", "%s")}, nil, nil}},
+	{0.1, &metricSelector{[]*metav1.LabelSelector{matchExpression("shard", metav1.LabelSelectorOpExists, "a")}, nil, nil}},
+	{0.5, &metricSelector{
+		[]*metav1.LabelSelector{matchExpression("shard", metav1.LabelSelectorOpIn, "b", "a", "a"), matchExpression("shard", metav1.LabelSelectorOpIn, "a", "b")},
+		map[string]string{"shard": "a"}, map[string]string{"shard": "c"},
+	}},
+	{0.5, &metricSelector{
+		[]*metav1.LabelSelector{matchLabels("shard", ""), matchExpression("shard", metav1.LabelSelectorOpIn, "")},
+		map[string]string{"shard": ""}, map[string]string{"zone": "z1"},
+	}},
+	{0.5, &metricSelector{
+		[]*metav1.LabelSelector{{MatchLabels: map[string]string{"shard": "a"}, MatchExpressions: []metav1.LabelSelectorRequirement{
+			{Key: "shard", Operator: metav1.LabelSelectorOpIn, Values: []string{"a", "b"}}, {Key: "shard", Operator: metav1.LabelSelectorOpExists},
+		}}},
+		map[string]string{"shard": "a"}, map[string]string{"shard": "b"},
+	}},
 }
 
 func (g *generator) metricSelector() *metricSelector { return pick(g.random, metricSelectors) }
@@ -116,6 +133,9 @@ var podSelectors = []weighted[podSelector]{
 	{1, podSelector{"app=web,tier=front", map[string]string{"app": "web", "tier": "front"}, map[string]string{"app": "web"}}},
 	{1, podSelector{"app in (api,web),!legacy", map[string]string{"app": "web"}, map[string]string{"app": "web", "legacy": ""}}},
 	{1, podSelector{"app,tier notin (back)", map[string]string{"app": "web"}, map[string]string{"tier": "front"}}},
+	{0.3, podSelector{" app == web , tier ", map[string]string{"app": "web", "tier": ""}, map[string]string{"app": "web"}}},
+	{0.3, podSelector{"app=web,build>3,build<10", map[string]string{"app": "web", "build": "5"}, map[string]string{"app": "web", "build": "10"}}},
+	{0.2, podSelector{"app in (,web)", map[string]string{"app": ""}, map[string]string{"app": "db"}}},
 	{0.5, podSelector{"app!=db", map[string]string{"app": "web"}, map[string]string{"app": "db"}}},
 }
 

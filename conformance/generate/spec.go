@@ -39,7 +39,7 @@ func (g *generator) newSpec() spec {
 	}
 	s.Behavior = g.behavior()
 	g.spec = s // metrics and loads use the bounds
-	for range pick(g.random, []weighted[int]{{5, 1}, {3, 2}, {1.5, 3}, {0.7, 4}, {0.5, 5}}) {
+	for range pick(g.random, []weighted[int]{{5, 1}, {3, 2}, {1.5, 3}, {0.7, 4}, {0.5, 5}, {0.1, 12}}) {
 		g.addMetric()
 	}
 	g.keepZeroValid()
@@ -62,6 +62,7 @@ func (g *generator) scaleTarget() autoscalingv2.CrossVersionObjectReference {
 		{1, autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "ReplicaSet"}},
 		{1, autoscalingv2.CrossVersionObjectReference{APIVersion: "v1", Kind: "ReplicationController"}},
 		{0.15, autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "DaemonSet"}},
+		{0.5, autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1beta2", Kind: "Deployment"}},
 		{0.15, autoscalingv2.CrossVersionObjectReference{APIVersion: "example.com/v1alpha1", Kind: "Deployment"}},
 	})
 	ref.Name = oneOf(g.random, "web", "web", "web-frontend", "db.primary")
@@ -82,7 +83,7 @@ func (g *generator) bounds(may0 bool) (least, most int32) {
 		{1, g.between(40, 200)},
 		{0.4, g.between(200, 100000)},
 	}))
-	if g.extreme && g.chance(0.5) {
+	if g.extreme && g.chance(0.5) || g.chance(0.02) {
 		most = 2147483647
 	}
 	return least, most

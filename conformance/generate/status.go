@@ -17,6 +17,9 @@ func (g *generator) startingStatus() autoscalingv2.HorizontalPodAutoscalerStatus
 		DesiredReplicas: g.cluster.replicas + int32(pick(g.random, []weighted[int]{{3, 0}, {1, g.between(0, 5)}})),
 		CurrentMetrics:  g.startingMetrics(),
 	}
+	if g.chance(0.05) { // of another workload
+		status.CurrentReplicas, status.DesiredReplicas = int32(g.IntN(1000)), int32(g.IntN(1<<31-1))
+	}
 	if g.chance(0.7) {
 		status.LastScaleTime = &metav1.Time{Time: g.before()}
 	}
@@ -36,6 +39,11 @@ func (g *generator) startingStatus() autoscalingv2.HorizontalPodAutoscalerStatus
 		}
 		c.LastTransitionTime = metav1.Time{Time: g.before()}
 		status.Conditions = append(status.Conditions, c)
+	}
+	if n := len(status.Conditions); n > 0 && g.chance(0.05) { // one twice
+		again := status.Conditions[g.IntN(n)]
+		again.Status, again.LastTransitionTime.Time = corev1.ConditionUnknown, g.before()
+		status.Conditions = append(status.Conditions, again)
 	}
 	g.Shuffle(len(status.Conditions)*g.IntN(2), func(i, j int) {
 		status.Conditions[i], status.Conditions[j] = status.Conditions[j], status.Conditions[i]

@@ -15,7 +15,9 @@ type template struct {
 }
 
 // requestable are the resources of metrics.
-var requestable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "example.com/gpu"}
+var requestable = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourceEphemeralStorage, "example.com/gpu", hugepages}
+
+const hugepages = "hugepages-2Mi"
 
 // template returns the template of a scenario's pods: one container, sometimes more,
 // sidecars, init containers, overhead and pod-level requests.
@@ -26,8 +28,11 @@ func (g *generator) template() template {
 	}
 	if g.chance(g.version.podLevel) {
 		t.podLevel = corev1.ResourceList{}
-		for _, name := range some(g.random, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, "hugepages-2Mi"}) {
+		for _, name := range some(g.random, []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, hugepages}) {
 			t.podLevel[name] = g.request(name)
+		}
+		if g.chance(0.1) { // of none that counts at this level
+			t.podLevel = oneOf(g.random, corev1.ResourceList{}, corev1.ResourceList{"example.com/gpu": parse("4")})
 		}
 	}
 	// With requests of the pod, the most that the containers need at one time may count.
@@ -43,21 +48,29 @@ func (g *generator) template() template {
 		t.containers = append(t.containers, g.container("proxy"))
 	}
 	if crowded || g.chance(0.2) {
-		t.inits = append(t.inits, g.container("setup"))
+		setup := g.container("setup")
+		if g.chance(0.2) { // as if it were absent
+			setup.RestartPolicy = new(oneOf(g.random, corev1.ContainerRestartPolicyNever, corev1.ContainerRestartPolicyOnFailure))
+		}
+		t.inits = append(t.inits, setup)
 	}
 	g.Shuffle(len(t.inits), func(i, j int) { t.inits[i], t.inits[j] = t.inits[j], t.inits[i] })
 	if g.chance(0.15) {
 		t.overhead = corev1.ResourceList{
-			corev1.ResourceCPU: parse(oneOf(g.random, "10m", "250m")), corev1.ResourceMemory: parse("120Mi"),
+			corev1.ResourceCPU: parse(oneOf(g.random, "10m", "250m", "1n")), corev1.ResourceMemory: parse("120Mi"),
 		}
+		delete(t.overhead, oneOf(g.random, requestable...))
 	}
 	for _, c := range t.containers {
 		t.sampled = append(t.sampled, c.Name)
 	}
 	for _, c := range t.inits {
-		if c.RestartPolicy != nil && g.chance(0.9) {
+		if c.Name != "setup" && g.chance(0.9) || g.chance(0.03) {
 			t.sampled = append(t.sampled, c.Name)
 		}
+	}
+	if g.chance(0.05) { // of a container that the spec doesn't have
+		t.sampled = append(t.sampled, "injected")
 	}
 	return t
 }
@@ -77,6 +90,9 @@ func (g *generator) container(container string) corev1.Container {
 	}
 	c := corev1.Container{Name: container}
 	c.Resources.Requests = requests
+	if g.chance(0.1) {
+		c.Resources.Limits = corev1.ResourceList{corev1.ResourceCPU: parse("7"), hugepages: parse("8Mi")}
+	}
 	return c
 }
 
@@ -85,13 +101,13 @@ func (g *generator) container(container string) corev1.Container {
 func (g *generator) request(name corev1.ResourceName) resource.Quantity {
 	switch name {
 	case corev1.ResourceCPU:
-		return parse(oneOf(g.random, "100m", "250m", "500m", "1", "1.5", "2000m", "0.1001", "100100u", "33m"))
+		return parse(oneOf(g.random, "100m", "250m", "500m", "1", "1.5", "2000m", "0.1001", "100100u", "33m", "1m", "1n", "1e3", "0.000333"))
 	case corev1.ResourceMemory:
-		return parse(oneOf(g.random, "128Mi", "256Mi", "1Gi", "0.5Gi", "100M", "1e8", "200000000001m"))
+		return parse(oneOf(g.random, "128Mi", "256Mi", "1Gi", "0.5Gi", "100M", "1e8", "200000000001m", "1", "1.5Ki", "2Ti"))
 	case corev1.ResourceEphemeralStorage:
 		return parse("2Gi")
 	}
-	return parse("1")
+	return parse(oneOf(g.random, "1", "1", "2"))
 }
 
 // fill copies the template into a pod's spec.
@@ -104,7 +120,7 @@ func (t *template) fill(spec *corev1.PodSpec) {
 	}
 	spec.Overhead = t.overhead.DeepCopy()
 	if t.podLevel != nil {
-		spec.Resources = &corev1.ResourceRequirements{Requests: t.podLevel.DeepCopy()}
+		spec.Resources = &corev1.ResourceRequirements{Requests: t.podLevel.DeepCopy(), Limits: corev1.ResourceList{corev1.ResourceMemory: parse("64Gi")}}
 	}
 }
 
