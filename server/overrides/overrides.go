@@ -336,7 +336,8 @@ func (o *Overrides) Run(ctx context.Context) {
 // apart, so that a shard that does not respond does not delay the others.
 func (o *Overrides) refresh(ctx context.Context) {
 	now := o.clock()
-	var well, ill, empty []*cluster
+	var well, ill []*cluster
+	var empty []store.Swap
 	for _, c := range o.cache.all() {
 		if c.idle++; c.used.Swap(false) {
 			c.idle = 0
@@ -349,7 +350,7 @@ func (o *Overrides) refresh(ctx context.Context) {
 			c.empty = 0
 		}
 		if c.empty > emptyPeriods && len(empty) < loadedAtOnce {
-			empty = append(empty, c)
+			empty = append(empty, store.Swap{Key: keyOf(c.name), Old: k.version}) // known may be another list soon
 		}
 		switch {
 		case c.idle > idlePeriods && (k == nil || k.version == "") && o.cache.drop(c):
@@ -382,12 +383,12 @@ func (o *Overrides) readAll(ctx context.Context, all []*cluster) (ok bool) {
 	return ok
 }
 
-// tidy deletes empty records, within patience. One that can't be deleted stays until the next period.
-func (o *Overrides) tidy(ctx context.Context, empty []*cluster) {
+// tidy deletes empty records, of their old versions, within patience. One that can't be deleted stays until the next period.
+func (o *Overrides) tidy(ctx context.Context, empty []store.Swap) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	for _, c := range empty {
-		if _, err := o.records.DeleteVersion(ctx, keyOf(c.name), c.known.Load().version); err != nil {
+	for _, one := range empty {
+		if _, err := o.records.DeleteVersion(ctx, one.Key, one.Old); err != nil {
 			return
 		}
 	}

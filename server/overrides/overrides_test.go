@@ -41,6 +41,8 @@ type engine struct {
 	loads atomic.Int64
 	// beforeRead is called after a read has looked, before it is answered. Nil: nothing.
 	beforeRead atomic.Pointer[func()]
+	// beforeDelete is called once, with the cluster, before a record is deleted. Nil: nothing.
+	beforeDelete atomic.Pointer[func(string)]
 }
 
 func newEngine() *engine { return &engine{Store: memory.New(memory.Options{})} }
@@ -113,6 +115,13 @@ func (r *failing) LoadVersions(ctx context.Context, keys []store.Key) ([]store.V
 	}
 	found, err := r.PartStore.LoadVersions(ctx, keys)
 	return found, errors.Join(err, r.end(ctx, keys))
+}
+
+func (r *failing) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
+	if do := r.e.beforeDelete.Swap(nil); do != nil {
+		(*do)(key.Cluster)
+	}
+	return r.PartStore.DeleteVersion(ctx, key, version)
 }
 
 // instance is an instance of the service, on an engine.
@@ -410,6 +419,32 @@ func TestReadsThatWereOvertaken(t *testing.T) {
 			t.Fatal("no read")
 		}
 		want(t, o, "overtaken", one)
+	})
+}
+
+// What is created in an empty record while others are tidied stays.
+func TestTidyingDeletesOnlyWhatIsEmpty(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := running(t, instance(t, e))
+		all := map[string]target.Place{"demo": demo, "other": {Cluster: "other"}}
+		for _, place := range all {
+			create(t, o, place, "freeze", held(time.Hour))
+			if _, err := o.Delete(t.Context(), place, "freeze", ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+		left := ""
+		fill := func(deleting string) {
+			left = map[string]string{"demo": "other", "other": "demo"}[deleting]
+			create(t, o, all[left], "again", held(time.Hour))
+		}
+		e.beforeDelete.Store(&fill)
+		time.Sleep(80 * time.Minute)
+		synctest.Wait()
+		if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || left == "" || !slices.Equal(clusters, []string{left}) {
+			t.Errorf("there are records of %v, %v; want that of %q", clusters, err, left)
+		}
 	})
 }
 
