@@ -49,9 +49,9 @@ type cluster struct {
 	empty int
 
 	mu sync.Mutex
-	// changes counts what this instance has changed. A read that began before the last of them is of no use.
-	// Guarded by mu.
-	changes int
+	// reads counts the reads, and least is the first of them that is of use: those before it began before a change of this
+	// instance, or before one that was faster. Both guarded by mu.
+	reads, least int
 	// waited is closed when the read ends for which decisions wait, nil: there is none. Guarded by mu.
 	waited chan struct{}
 }
@@ -143,9 +143,10 @@ func (c *cluster) worth() int {
 	return 2
 }
 
-// fresh reports whether what is known was read a moment ago.
+// fresh reports whether what is known was read a moment ago, and not after now: the clock was set back then.
 func (c *cluster) fresh(now time.Time) bool {
-	return now.UnixNano()-c.readAt.Load() <= int64(staleAfter)
+	age := now.UnixNano() - c.readAt.Load()
+	return age >= 0 && age <= int64(staleAfter)
 }
 
 // due reports whether a decision waits for a read.
@@ -186,9 +187,8 @@ func (c *cluster) endWait() {
 func (r reading) learn(k *known) (old *known) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if began := r.began.UnixNano(); r.cluster.changes == r.changes && began >= r.readAt.Load() {
+	if r.counts() {
 		old = r.known.Swap(k)
-		r.readAt.Store(began)
 	}
 	return old
 }
@@ -197,7 +197,15 @@ func (r reading) learn(k *known) (old *known) {
 func (r reading) confirm() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if began := r.began.UnixNano(); r.cluster.changes == r.changes && began >= r.readAt.Load() {
-		r.readAt.Store(began)
+	r.counts()
+}
+
+// counts reports whether a read is of use. The caller has locked mu.
+func (r reading) counts() bool {
+	if r.number < r.least {
+		return false
 	}
+	r.least = r.number
+	r.readAt.Store(r.began.UnixNano())
+	return true
 }

@@ -186,9 +186,9 @@ func (o *Overrides) await(some []*cluster) {
 type reading struct {
 	*cluster
 	key store.Key
-	// changes are those before it began.
-	changes int
-	began   time.Time
+	// number is which of the cluster's reads it is.
+	number int
+	began  time.Time
 }
 
 // read reads clusters within patience, and tells whether that succeeded: their versions, and the lists of those
@@ -199,7 +199,8 @@ func (o *Overrides) read(ctx context.Context, some []*cluster) (ok bool) {
 	all, now := make([]reading, len(some)), time.Now()
 	for i, c := range some {
 		c.mu.Lock()
-		all[i] = reading{c, keyOf(c.name), c.changes, now}
+		c.reads++
+		all[i] = reading{c, keyOf(c.name), c.reads, now}
 		c.mu.Unlock()
 	}
 	ok = true
@@ -312,7 +313,7 @@ func (o *Overrides) failing(err error) {
 func (o *Overrides) changed(name string) {
 	c := o.cache.get(name)
 	c.mu.Lock()
-	c.changes++
+	c.least = c.reads + 1
 	c.readAt.Store(0) // if the read below fails, the next decision reads again
 	c.mu.Unlock()
 	o.read(o.life, []*cluster{c})

@@ -398,6 +398,14 @@ func TestWhatIsOldIsReadAgain(t *testing.T) {
 		want(t, o, "within two seconds")
 		time.Sleep(time.Nanosecond)
 		want(t, o, "after two seconds", one)
+		o.SetClockBack(time.Hour)
+		if _, err := instance(t, e).Delete(t.Context(), shop, "freeze", ""); err != nil {
+			t.Fatal(err)
+		}
+		want(t, o, "after the clock was set back")
+		one = create(t, instance(t, e), shop, "freeze", held(time.Hour)).GetName()
+		time.Sleep(3 * time.Second)
+		want(t, o, "some seconds later", one)
 		e.fails(store.ErrUnavailable)
 		time.Sleep(time.Minute)
 		want(t, o, "without the store", one)
@@ -406,20 +414,28 @@ func TestWhatIsOldIsReadAgain(t *testing.T) {
 
 // A read that began before a change of this instance does not undo it.
 func TestReadsThatWereOvertaken(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		e := newEngine()
-		o := running(t, instance(t, e))
-		want(t, o, "at first")
-		var one string
-		create := func() { one = create(t, o, shop, "freeze", held(time.Hour)).GetName() }
-		e.beforeRead.Store(&create)
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if one == "" {
-			t.Fatal("no read")
-		}
-		want(t, o, "overtaken", one)
-	})
+	for _, first := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			e := newEngine()
+			o := running(t, instance(t, e))
+			if !first {
+				want(t, o, "at first")
+			}
+			var one string
+			create := func() { one = create(t, o, shop, "freeze", held(time.Hour)).GetName() }
+			e.beforeRead.Store(&create)
+			if first {
+				o.For(web)
+			} else {
+				time.Sleep(time.Second)
+				synctest.Wait()
+			}
+			if one == "" {
+				t.Fatal("no read")
+			}
+			want(t, o, "overtaken", one)
+		})
+	}
 }
 
 // What is created in an empty record while others are tidied stays.
