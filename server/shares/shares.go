@@ -246,10 +246,10 @@ func (s *Shares) take(ctx context.Context, h *share, cluster string, more store.
 	return reason
 }
 
-// count counts in the store. If the store does not respond, the last count remains: no
-// target is refused because the number is unknown. The caller has locked h.mu.
+// count counts in the store, for all who add to the share: a caller that leaves does not end it. If the store does not
+// respond, the last count remains: no target is refused because the number is unknown. The caller has locked h.mu.
 func (s *Shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
 	defer cancel()
 	h.at = now
 	used, err := s.engine.Usage(ctx, cluster)

@@ -21,9 +21,24 @@ type engine struct {
 	counts int
 }
 
-func (e *engine) Usage(context.Context, string) (store.Usage, error) {
+func (e *engine) Usage(ctx context.Context, _ string) (store.Usage, error) {
 	e.counts++
-	return e.used, nil
+	return e.used, ctx.Err()
+}
+
+// A caller that leaves does not spare its cluster, and those who call next, the count.
+func TestACallerThatLeavesIsCounted(t *testing.T) {
+	t.Parallel()
+	e := &engine{used: store.Usage{Keys: 5}}
+	options := shares.Options{ClusterTargets: 5, Clock: time.Now, Log: zap.NewNop()}
+	s := shares.New(e, options, nil)
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, ctx := range []context.Context{gone, t.Context()} {
+		if err := s.Place(ctx, "red", store.Usage{Keys: 1}, options.For(nil)); status.Code(err) != codes.ResourceExhausted {
+			t.Errorf("a full cluster: %v", err)
+		}
+	}
 }
 
 // Records that grow cause a count a minute while there is much room, and one in 5 s where they
