@@ -66,17 +66,23 @@ func (s *Store) coalesce(ctx context.Context, swap *store.Swap) (store.SwapResul
 }
 
 // runFlight performs the waiting swaps, and those that arrive meanwhile. The context is that of own, which another flight
-// may have taken already.
+// may have taken already; nil: it is nobody's.
 func (s *Store) runFlight(ctx context.Context, c *coalescer, own *pendingSwap) {
 	c.mu.Lock()
 	n := min(len(c.waiting), maxCoalesced)
 	flight := c.waiting[:n:n]
 	c.waiting = c.waiting[n:]
 	c.mu.Unlock()
-	if n != 1 || flight[0] != own {
-		// One caller's cancellation must not cancel the others' swaps.
-		ctx = context.WithoutCancel(ctx)
+	if own != nil && (n != 1 || flight[0] != own) {
+		// One caller's cancellation must not cancel the others' swaps, nor may these keep it.
+		go s.fly(context.WithoutCancel(ctx), c, flight)
+		return
 	}
+	s.fly(ctx, c, flight)
+}
+
+// fly performs the swaps of a flight.
+func (s *Store) fly(ctx context.Context, c *coalescer, flight []*pendingSwap) {
 	s.performSwaps(ctx, flight)
 	for _, p := range flight {
 		p.done <- struct{}{}

@@ -2,6 +2,8 @@ package redis
 
 import (
 	"context"
+	"errors"
+	"net"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -28,5 +30,36 @@ func TestACancellationEndsNoOtherCallersSwap(t *testing.T) {
 	s.runFlight(gone, c, &pendingSwap{})
 	if <-others.done; others.err != nil || !others.result.Swapped {
 		t.Errorf("%+v, %v", others.result, others.err)
+	}
+}
+
+// Nor does it wait for them: its time is over, and theirs is not.
+func TestACancellationWaitsForNoOtherCallersSwap(t *testing.T) {
+	t.Parallel()
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = silent.Close() }()
+	s, err := New(Options{Addresses: []string{silent.Addr().String()}, MaxAttempts: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	swap := store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Value: []byte("a")}
+	var to texts
+	others := &pendingSwap{done: make(chan struct{}, 1)}
+	others.begin(s.layout, &swap, &to)
+	s.coalescerOf(s.layout.bucket(swap.Key)).waiting = []*pendingSwap{others}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := s.coalesce(gone, &swap); !errors.Is(err, context.Canceled) {
+		t.Errorf("the caller that leaves: %v", err)
+	}
+	select {
+	case <-others.done:
+		t.Error("it waited for the other caller's swap")
+	default:
+		<-others.done
 	}
 }
