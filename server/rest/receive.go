@@ -1,11 +1,13 @@
 package rest
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"net/url"
+	"slices"
 	"unicode/utf8"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -63,6 +65,10 @@ func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) 
 				return
 			}
 		}
+		if route.bare && (err != nil || !slices.Contains(nothing, string(bytes.TrimSpace(data)))) {
+			admission.AnswerStatus(mux, w, r, status.Convert(apierror.InvalidField("body", "not supported: parameters go into the URL, and "+route.takes())))
+			return
+		}
 		if err == nil && call != nil {
 			if fast.answer(call, w, r, data) {
 				r.Body = http.NoBody
@@ -74,6 +80,9 @@ func (g *Gateway) received(route *route, mux *runtime.ServeMux, fast *fastPath) 
 		serve(w, r, len(data))
 	})
 }
+
+// nothing is what some clients send where there is no body.
+var nothing = []string{"", "{}", "null"}
 
 // noForm keeps the gateway from reading parameters out of a body that curl calls a form: it is JSON, whose texts may
 // have any & ; and %.

@@ -113,13 +113,22 @@ func (route *route) checkParameters(r *http.Request) error {
 		}
 		switch close, ok := spelling.Closest(field, route.parameters); {
 		case slices.Contains(route.parameters, field):
+			if route.method == http.MethodDelete && query.Get(given) == "" { // all are conditions
+				return apierror.InvalidField(given, "Required value: without a condition leave the parameter out")
+			}
 		case ok:
 			return apierror.InvalidField(apierror.Clip(given), fmt.Sprintf("unknown parameter, did you mean %q?", close))
-		case len(route.parameters) == 0:
-			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: this call takes none")
 		default:
-			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: there are "+strings.Join(route.parameters, ", "))
+			return apierror.InvalidField(apierror.Clip(given), "unknown parameter: "+route.takes())
 		}
 	}
 	return nil
+}
+
+// takes says which parameters there are.
+func (route *route) takes() string {
+	if len(route.parameters) == 0 {
+		return "this call takes none"
+	}
+	return "there are " + strings.Join(route.parameters, ", ")
 }

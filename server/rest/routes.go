@@ -40,7 +40,9 @@ type route struct {
 	// ignored.
 	parameters []string
 	// body is the field of the request that is the body, as JSON has it; "" if that is the request itself, or none.
-	body    string
+	body string
+	// bare calls have no body.
+	bare    bool
 	maxBody int64
 	// contract is that of an integration, nil for others.
 	contract integration.Contract
@@ -94,6 +96,7 @@ func routeOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (
 	template := rule.ProtoReflect().Get(pattern).String()
 	r.template = variables.ReplaceAllString(template, "$1")
 	r.rpc = "/" + string(method.Parent().FullName()) + "/" + string(method.Name())
+	r.bare = rule.GetBody() == ""
 	r.parameters = parametersOf(method.Input(), template, rule.GetBody())
 	if field := method.Input().Fields().ByName(protoreflect.Name(rule.GetBody())); field != nil {
 		r.body = field.JSONName()
@@ -116,7 +119,7 @@ func parametersOf(request protoreflect.MessageDescriptor, template, body string)
 			names = append(names, fd.JSONName(), name)
 		}
 	}
-	return names
+	return slices.Compact(names)
 }
 
 // table is what is served at each path: the tree of the templates' segments.

@@ -47,11 +47,41 @@ func TestErrorsOfTheGatewayHaveAReason(t *testing.T) {
 	}
 }
 
+// A condition in a body that nobody reads would be lost.
+func TestBodiesOfCallsThatHaveNone(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for _, tc := range []struct {
+		method, path, body, want string
+		code                     int
+	}{
+		{http.MethodDelete, "/spec", `{"etag": "1-1"}`, "body: not supported: parameters go into the URL, and there are etag", 400},
+		{http.MethodDelete, "", `{"targetUid": "u"}`, "body: not supported: parameters go into the URL, and there are targetUid, target_uid, clusterUid, cluster_uid", 400},
+		{http.MethodGet, "", "pageSize=1", "body: not supported: parameters go into the URL, and this call takes none", 400},
+		{http.MethodGet, "", strings.Repeat(" ", 65<<20) + "{}", "body: not supported: parameters go into the URL, and this call takes none", 400},
+		{http.MethodDelete, "/spec", " {}\n", "", 404},
+	} {
+		req, err := http.NewRequestWithContext(t.Context(), tc.method, s.URL+"/v1/"+servertest.Web+tc.path, strings.NewReader(tc.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, err := s.Send(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if message, _ := a.Expect(t, tc.code)["message"].(string); !strings.HasSuffix(message, tc.want) {
+			t.Errorf("%s %s %.20s: %s", tc.method, tc.path, tc.body, a.Raw)
+		}
+	}
+}
+
 func TestParametersOfURLsThatAreRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	const shop = "/v1/clusters/c/namespaces/shop/"
 	for _, tc := range []struct{ method, path, want string }{
+		{http.MethodDelete, shop + "targets/web/spec?etag=", "etag: Required value: without a condition leave the parameter out"},
+		{http.MethodGet, shop + "targets?pageToken=", ""},
 		{http.MethodGet, shop + "targets?pagesiz=3", `pagesiz: unknown parameter, did you mean "pageSize"?`},
 		{http.MethodGet, shop + "targets?limit=3", "limit: unknown parameter: there are pageSize, page_size, pageToken, page_token, withSpecInUse, with_spec_in_use"},
 		{http.MethodGet, shop + "targets/web?x.y=3", "x.y: unknown parameter: this call takes none"},

@@ -351,7 +351,7 @@ func TestWatchOverREST(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" {
+	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		t.Fatalf("%s, %v", resp.Status, resp.Header)
 	}
 	lines := bufio.NewReader(resp.Body)

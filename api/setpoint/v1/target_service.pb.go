@@ -1614,8 +1614,8 @@ type DeleteTargetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// Delete the target only if this is its stored incarnation; NOT_FOUND otherwise.
-	// Absent: any incarnation.
+	// Delete the target only if this is its stored incarnation, or if none is stored; NOT_FOUND
+	// otherwise. Absent: any incarnation.
 	TargetUid string `protobuf:"bytes,2,opt,name=target_uid,json=targetUid,proto3" json:"target_uid,omitempty"`
 	// Delete the target only if this cluster or no cluster owns it; FAILED_PRECONDITION
 	// with OTHER_CLUSTER otherwise. Absent: delete it whichever cluster owns it; the next
