@@ -16,16 +16,16 @@ const docsPage = `<!DOCTYPE html>
 <head>
   <meta charset="UTF-8">
   <title>Setpoint - Swagger UI</title>
-  <link rel="stylesheet" type="text/css" href="` + docsPath + `/swagger-ui.css">
-  <link rel="icon" type="image/png" sizes="32x32" href="` + docsPath + `/favicon-32x32.png">
-  <link rel="icon" type="image/png" sizes="16x16" href="` + docsPath + `/favicon-16x16.png">
-  <link rel="stylesheet" type="text/css" href="` + docsPath + `/page.css">
+  <link rel="stylesheet" type="text/css" href="swagger-ui.css">
+  <link rel="icon" type="image/png" sizes="32x32" href="favicon-32x32.png">
+  <link rel="icon" type="image/png" sizes="16x16" href="favicon-16x16.png">
+  <link rel="stylesheet" type="text/css" href="page.css">
 </head>
 <body>
 <div id="swagger-ui"></div>
-<script src="` + docsPath + `/swagger-ui-bundle.js"></script>
-<script src="` + docsPath + `/swagger-ui-standalone-preset.js"></script>
-<script src="` + docsPath + `/page.js"></script>
+<script src="swagger-ui-bundle.js"></script>
+<script src="swagger-ui-standalone-preset.js"></script>
+<script src="page.js"></script>
 </body>
 </html>
 `
@@ -36,7 +36,7 @@ const (
 	docsStyle  = "body { margin: 0; background: #fafafa; }\n"
 	docsScript = `window.onload = function () {
   window.ui = SwaggerUIBundle({
-    url: "` + openapiPath + `",
+    url: "..` + openapiPath + `",
     dom_id: "#swagger-ui",
     deepLinking: true,
     presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],

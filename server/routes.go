@@ -73,9 +73,12 @@ func uncached(next http.Handler) http.Handler {
 }
 
 // redirect redirects to another path of the server, temporarily: it may change with the next
-// version.
+// version. It is relative to the asked one, a segment of the root, so that it stays below the path that a proxy takes away.
 func redirect(path string) http.Handler {
-	return page.WithHeaders(page.Policy, http.RedirectHandler(path, http.StatusFound))
+	return page.WithHeaders(page.Policy, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Location", strings.TrimPrefix(path, "/"))
+		w.WriteHeader(http.StatusFound)
+	}))
 }
 
 // Health serves /healthz, for liveness, and /readyz, for readiness.

@@ -16,16 +16,17 @@ func noRedirects(s *servertest.Service) *servertest.Service {
 	return s
 }
 
+// Relative, so that they stay below a path that a proxy takes away.
 func TestTheFirstPage(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		name, path, want string
 		page             func(*servertest.Setup)
 	}{
-		{"the page", "/", "/ui/", servertest.WithPage},
-		{"the page without its slash", "/ui", "/ui/", servertest.WithPage},
-		{"the API's description where there is no page", "/", "/docs/", func(*servertest.Setup) {}},
-		{"the description without its slash", "/docs", "/docs/", servertest.WithPage},
+		{"the page", "/", "ui/", servertest.WithPage},
+		{"the page without its slash", "/ui", "ui/", servertest.WithPage},
+		{"the API's description where there is no page", "/", "docs/", func(*servertest.Setup) {}},
+		{"the description without its slash", "/docs", "docs/", servertest.WithPage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

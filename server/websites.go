@@ -1,6 +1,7 @@
 package server
 
 import (
+	"fmt"
 	"net/http"
 
 	"google.golang.org/grpc/codes"
@@ -27,7 +28,11 @@ func withoutWebsites(next http.Handler) http.Handler {
 			asked = &unsafe
 		}
 		if protection.Check(asked) != nil {
-			refusePage(w, r, "another web site may not ask this, not even by a link; use the pages at "+pagePath+" or "+docsPath+", type the address, or use a client that is no browser (which sends neither Sec-Fetch-Site nor Origin)")
+			message := "another web site may not ask this, not even by a link; use the pages at " + pagePath + " or " + docsPath + ", type the address, or use a client that is no browser (which sends neither Sec-Fetch-Site nor Origin)"
+			if r.Header.Get("Sec-Fetch-Site") == "" {
+				message += fmt.Sprintf("; if this is the service's own page behind a proxy, that must pass on the browser's Host: its Origin is %s, and the Host here %s", apierror.Clip(r.Header.Get("Origin")), apierror.Clip(r.Host))
+			}
+			refusePage(w, r, message)
 			return
 		}
 		next.ServeHTTP(w, r)

@@ -2,6 +2,7 @@ package server_test
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -86,7 +87,8 @@ func TestPagesOfOtherSitesMayNotCall(t *testing.T) {
 				}
 				a.Expect(t, http.StatusForbidden)
 				if message, _ := a.Body["message"].(string); a.Body["code"] != float64(codes.PermissionDenied) ||
-					servertest.At(a.Body, "details", 0, "reason") != "PERMISSION_DENIED" || !strings.Contains(message, "another web site") {
+					servertest.At(a.Body, "details", 0, "reason") != "PERMISSION_DENIED" || !strings.Contains(message, "another web site") ||
+					strings.Contains(message, "the Host here "+strings.TrimPrefix(s.URL, "http://")) == slices.Contains(tt.headers, "Sec-Fetch-Site") {
 					t.Errorf("%s: told %s", method, a.Raw)
 				}
 			}

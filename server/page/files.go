@@ -22,6 +22,11 @@ import (
 
 const (
 	index = "index.html"
+	// home begins the addresses in index.html. They are served relative to the page's own, so that the
+	// page also works below a path that a proxy takes away, without a setting for it.
+	home = `"/ui/`
+	// deepest is the most segments of a route that are above its last.
+	deepest = 8
 	// leastCompressed is the size in bytes below which compression is not worthwhile: such
 	// a file fits one packet.
 	leastCompressed = 1400
@@ -48,6 +53,8 @@ var worker = regexp.MustCompile(`(^|[-_.])worker[-_.]`)
 // Files serves the files of a page. It is safe for concurrent use.
 type Files struct {
 	files map[string]func() (*file, error)
+	// indexes are index.html for routes, by the number of segments above their last.
+	indexes [deepest + 1]func() (*file, error)
 	// folders are the top-level folders: paths in them are never routes of the page.
 	folders map[string]bool
 }
@@ -110,6 +117,16 @@ func New(from fs.FS) (*Files, error) {
 	if f.files[index] == nil {
 		return nil, errors.New("the page has no " + index)
 	}
+	for depth := range f.indexes {
+		f.indexes[depth] = sync.OnceValues(func() (*file, error) {
+			content, err := fs.ReadFile(from, index)
+			if err != nil {
+				return nil, err
+			}
+			relative := `"./` + strings.Repeat("../", depth)
+			return plainFile(index, bytes.ReplaceAll(content, []byte(home), []byte(relative))), nil
+		})
+	}
 	return f, nil
 }
 
@@ -152,25 +169,30 @@ func read(from fs.FS, name string, names map[string]bool) (*file, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := newFile(name, content)
+	f := plainFile(name, content)
 	if names[name+".br"] {
 		if f.brotli, err = fs.ReadFile(from, name+".br"); err != nil {
 			return nil, err
 		}
 	}
-	switch {
-	case names[name+".gz"]:
+	if names[name+".gz"] {
 		gzipped, err := fs.ReadFile(from, name+".gz")
 		if err != nil {
 			return nil, err
 		}
 		f.gzip = func() []byte { return gzipped }
-	case packed[path.Ext(name)] || len(content) < leastCompressed:
-		f.gzip = func() []byte { return nil }
-	default:
-		f.gzip = sync.OnceValue(func() []byte { return compress(content) })
 	}
 	return f, nil
+}
+
+// plainFile is a file that is compressed when a client first needs it, if that is worthwhile.
+func plainFile(name string, content []byte) *file {
+	f := newFile(name, content)
+	f.gzip = func() []byte { return nil }
+	if !packed[path.Ext(name)] && len(content) >= leastCompressed {
+		f.gzip = sync.OnceValue(func() []byte { return compress(content) })
+	}
+	return f
 }
 
 // newFile is a file without compressed forms; the content gives its tag.
@@ -199,8 +221,8 @@ func compress(content []byte) []byte {
 func (f *Files) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	name := strings.TrimPrefix(r.URL.Path, "/")
 	found := f.files[name]
-	if found == nil && f.isRoute(name) {
-		found = f.files[index]
+	if depth := strings.Count(r.URL.EscapedPath(), "/") - 1; name == index || found == nil && f.isRoute(name) {
+		found = f.indexes[min(max(depth, 0), deepest)]
 	}
 	if found == nil {
 		SetHeaders(w.Header(), Policy)

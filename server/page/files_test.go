@@ -18,7 +18,7 @@ import (
 var (
 	script = strings.Repeat("export const a = 1;\n", 500)
 	files  = fstest.MapFS{
-		"index.html":                  {Data: []byte("<!doctype html><title>Setpoint</title>")},
+		"index.html":                  {Data: []byte("<!doctype html><title>Setpoint</title><script src=\"/ui/a.js\"></script>")},
 		"LICENSES.txt":                {Data: []byte("none")},
 		"assets/main-K2VQ7XWA.js":     {Data: []byte(script)},
 		"assets/main-K2VQ7XWA.js.br":  {Data: []byte("brotli")},
@@ -69,6 +69,19 @@ func body(tb testing.TB, r *http.Response) string {
 		tb.Fatal(err)
 	}
 	return string(text)
+}
+
+// The page finds its files from wherever it is shown, also below a path that a proxy takes away.
+func TestAddressesAreRelative(t *testing.T) {
+	t.Parallel()
+	for path, want := range map[string]string{
+		"/": "./a.js", "/index.html": "./a.js", "/playground": "./a.js", "/clusters/c/namespaces/n/targets/t": "./../../../../../a.js",
+		"/clusters/c/namespaces/n/targets/t/fleet": "./../../../../../../a.js", "/clusters/c%2Fd/x": "./../../a.js", strings.Repeat("/x", 300): "./" + strings.Repeat("../", 8) + "a.js",
+	} {
+		if got := body(t, get(t, http.MethodGet, path)); !strings.Contains(got, `src="`+want+`"`) {
+			t.Errorf("%.40s: %s, want %s", path, got, want)
+		}
+	}
 }
 
 func TestWhatIsServedAtAPath(t *testing.T) {

@@ -35,7 +35,7 @@ func (g *Gateway) serving(route *route, mux *runtime.ServeMux) func(w http.Respo
 // request has already been read.
 func (g *Gateway) stream(serve func(http.ResponseWriter, *http.Request, int), w http.ResponseWriter, r *http.Request, size int) {
 	s := &streamedWriter{ResponseWriter: w, control: http.NewResponseController(w)}
-	w.Header().Set("X-Accel-Buffering", "no") // nginx would keep a quiet stream's first answers for minutes
+	w.Header().Set("X-Accel-Buffering", "no")  // nginx would keep a quiet stream's first answers for minutes
 	_ = s.control.SetReadDeadline(time.Time{}) // otherwise its expiry would look like a broken connection
 	ended, hurried := make(chan struct{}), make(chan struct{})
 	go func() {

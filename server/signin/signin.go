@@ -115,7 +115,7 @@ func New(o Options, authenticator *auth.Authenticator, engine any, log *zap.Logg
 func checkRedirectURL(text string) (secure bool, err error) {
 	u, err := url.Parse(text)
 	switch {
-	case err != nil, u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", u.Path != CallbackPath:
+	case err != nil, u.Host == "", u.User != nil, u.RawQuery != "", u.Fragment != "", !strings.HasSuffix(u.Path, CallbackPath): // a proxy may take away what is before it
 		return false, fmt.Errorf("sign-in: the redirect URL %q must be the service's address and %s, as https://setpoint.example.com%s", text, CallbackPath, CallbackPath)
 	case u.Scheme == "https":
 		return true, nil
@@ -205,7 +205,8 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.log.Info("signed in", zap.String("identity", identity.Name))
-	http.Redirect(w, r, f.To, http.StatusFound)
+	w.Header().Set("Location", relative(r, f.To))
+	w.WriteHeader(http.StatusFound)
 }
 
 // End ends the session, if our own page requests it.
@@ -403,6 +404,11 @@ func ownPath(to string) string {
 	return u.RequestURI()
 }
 
+// relative returns a path of the service relative to the asked one: a proxy may take away what is before both.
+func relative(r *http.Request, to string) string {
+	return strings.Repeat("../", strings.Count(r.URL.Path, "/")-1) + strings.TrimPrefix(to, "/")
+}
+
 func random() string { return rand.Text() + rand.Text() }
 
 // begin sets the headers of all responses.
@@ -423,7 +429,7 @@ func (s *SignIn) refuse(w http.ResponseWriter, r *http.Request, status int, mess
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	_, _ = fmt.Fprintf(w, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"dark light\"><title>Setpoint: sign-in</title></head>"+
-		"<body><main><h1>Not signed in</h1><p>%s</p><p><a href=\"%s\">Back to the page</a></p></main></body></html>\n", html.EscapeString(message), Home)
+		"<body><main><h1>Not signed in</h1><p>%s</p><p><a href=\"%s\">Back to the page</a></p></main></body></html>\n", html.EscapeString(message), relative(r, Home))
 }
 
 const maxClip = 200

@@ -10,13 +10,16 @@ export type Route =
   | { view: "operations" }
   | { view: "none" };
 
-export const base = "/ui/";
+/** The path of the service: "/", or what a proxy before it takes away. All scripts are in the same folder. */
+export const root = /^(.*\/)ui\/assets\//.exec(new URL(import.meta.url).pathname)?.[1] ?? "/";
+
+export const base = `${root}ui/`;
 
 const segment = /^[A-Za-z0-9._-]{1,253}$/;
 
 /** The route of a path; "none" where it names nothing. */
 export function route(path: string): Route {
-  if (path === "/ui") return { view: "targets" };
+  if (`${path}/` === base) return { view: "targets" };
   if (!path.startsWith(base)) return { view: "none" };
   const parts = path.slice(base.length).split("/").filter(Boolean);
   if (parts.length === 0) return { view: "targets" };

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError } from "@setpoint-dev/client/json";
-import { keepPlace } from "./router";
+import { base, keepPlace, root } from "./router";
 import { retry, signInWithToken, useSession } from "./session";
 
 /** The host of a URL, or the text where it is none. */
@@ -42,12 +42,12 @@ export function SignIn() {
   return (
     <div class="signin">
       <form class="card" onSubmit={submit}>
-        <img src="/ui/favicon.svg" alt="" width="40" height="40" />
+        <img src={`${base}favicon.svg`} alt="" width="40" height="40" />
         <h1>Sign in to Setpoint</h1>
         {ended && <p class="ended" role="status">Your session has ended. Sign in again to go on where you were.</p>}
         {how?.oidc && (
           <>
-            <a class="button primary" data-leaves onClick={keepPlace} href={`${how.oidc.path}?to=${encodeURIComponent(location.pathname + location.search)}`}>Sign in with {how.oidc.name || host(how.oidc.issuer)}</a>
+            <a class="button primary" data-leaves onClick={keepPlace} href={`${root}${how.oidc.path.slice(1)}?to=${encodeURIComponent(location.pathname.slice(root.length - 1) + location.search)}`}>Sign in with {how.oidc.name || host(how.oidc.issuer)}</a>
             {byToken && <p class="or"><span>or with a token</span></p>}
           </>
         )}

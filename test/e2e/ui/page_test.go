@@ -4,8 +4,12 @@ package ui
 
 import (
 	"fmt"
+	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
@@ -79,6 +83,29 @@ func TestEightWindowsAreAllThere(t *testing.T) {
 }
 
 // The API's description keeps working under its policy.
+// A proxy may show the service below a path, which it takes away; no setting says it.
+func TestThePageBelowAPath(t *testing.T) {
+	s := believable(t)
+	to, err := url.Parse(s.origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	mux := http.NewServeMux()
+	mux.Handle("/scaling/setpoint/", http.StripPrefix("/scaling/setpoint", proxy))
+	shown := httptest.NewServer(mux)
+	t.Cleanup(shown.Close)
+	below := &siteOf{Instance: s.Instance, origin: shown.URL}
+	p := below.open(t, "/scaling/setpoint/")
+	p.waitText("checkout")
+	p.click(`.row a[href^="/scaling/setpoint/ui/clusters/"]`)
+	p.waitText("Spec in use")
+	p.goTo(eval[string](p, `location.pathname`)) // read anew, from five segments deep
+	p.waitText("Spec in use")
+	p.goTo("/scaling/setpoint/docs")
+	p.waitText("RecommendationService")
+}
+
 func TestDocumentation(t *testing.T) {
 	p := site(t).open(t, "/docs/")
 	p.waitText("RecommendationService")

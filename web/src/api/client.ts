@@ -1,6 +1,7 @@
 // The client of this origin, and the token that it sends.
 
 import { connectJson, SetpointError, type JsonClient } from "@setpoint-dev/client/json";
+import { root } from "../router";
 
 const tokenKey = "setpoint.token";
 
@@ -62,11 +63,11 @@ let made: JsonClient | undefined;
 
 /** The page's client. Views poll by themselves, so a call has one more attempt at most; a lost watch waits up to half a minute. */
 export const client = (): JsonClient =>
-  (made ??= connectJson(location.origin, { fetch: send, timeoutMs: 60_000, retry: { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 30_000, attemptTimeoutMs: 0 } }));
+  (made ??= connectJson(location.origin + root, { fetch: send, timeoutMs: 60_000, retry: { maxAttempts: 2, baseDelayMs: 500, maxDelayMs: 30_000, attemptTimeoutMs: 0 } }));
 
 /** Posts nothing, to a path that answers nothing. */
 export async function post(path: string): Promise<void> {
-  const { ok, status } = await send(path, { method: "POST" });
+  const { ok, status } = await send(root + path.slice(1), { method: "POST" });
   if (!ok) throw new SetpointError("UNKNOWN", `The service answers with HTTP status ${status}.`);
 }
 

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { asError, type CallerJson as Caller } from "@setpoint-dev/client/json";
-import { base, type Route } from "../router";
+import { base, root, type Route } from "../router";
 import { canSignOut, signOut, useSession } from "../session";
 import { chosenTheme, chooseTheme, type Theme } from "../theme";
 
@@ -61,7 +61,7 @@ export function Shell(props: { at: Route; caller: Caller | undefined; children: 
       </a>
       <header class="bar">
         <a class="brand" href={base} aria-label="Setpoint">
-          <img src="/ui/favicon.svg" alt="" width="22" height="22" />
+          <img src={`${base}favicon.svg`} alt="" width="22" height="22" />
           <span>Setpoint</span>
         </a>
         <nav aria-label="Views">
@@ -70,7 +70,7 @@ export function Shell(props: { at: Route; caller: Caller | undefined; children: 
           <Tab href={`${base}operations`} on={at === "operations"}>Operations</Tab>
         </nav>
         <div class="bar-end">
-          <a class="docs" href="/docs" target="_blank" rel="noreferrer">API</a>
+          <a class="docs" href={`${root}docs/`} target="_blank" rel="noreferrer">API</a>
           <ThemeSwitch />
           {props.caller?.name && <Who caller={props.caller} />}
         </div>

@@ -2,6 +2,7 @@
 // send to no server.
 
 import type { HorizontalPodAutoscalerSpecJson as Spec, RecommendOptionsJson as Options, StagesJson as Stages } from "@setpoint-dev/client/json";
+import { base } from "../router";
 
 export interface Tried {
   /** What the spec is of, for the heading. */
@@ -28,5 +29,5 @@ export function playgroundPath(tried: Tried): string {
   const bytes = new TextEncoder().encode(JSON.stringify(tried));
   let binary = "";
   for (const b of bytes) binary += String.fromCharCode(b);
-  return `/ui/playground#try=${btoa(binary).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`;
+  return `${base}playground#try=${btoa(binary).replace(/\+/g, "-").replace(/\//g, "_").replace(/=+$/, "")}`;
 }

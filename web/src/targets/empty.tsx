@@ -1,5 +1,5 @@
 import { Copyable } from "../components/copy";
-import { base } from "../router";
+import { base, root } from "../router";
 import { useSession } from "../session";
 
 const body = `{
@@ -14,7 +14,7 @@ const body = `{
 /** What to do when nothing is there yet. */
 export function NoTargets() {
   const token = useSession().config?.authentication ? `  -H "Authorization: Bearer $TOKEN" \\\n` : "";
-  const curl = `curl -X POST '${location.origin}/v1/clusters/demo/namespaces/shop/targets/web:recommend' \\\n${token}  --data-binary '${body}'`;
+  const curl = `curl -X POST '${location.origin}${root}v1/clusters/demo/namespaces/shop/targets/web:recommend' \\\n${token}  --data-binary '${body}'`;
   return (
     <div class="empty">
       <h1>No targets yet</h1>
@@ -29,7 +29,7 @@ export function NoTargets() {
       <ul class="plain">
         <li><code>setpoint agent kubernetes</code> runs the HorizontalPodAutoscalers of a cluster, or shadows them.</li>
         <li><code>setpoint agent swarm</code> and <code>setpoint agent nomad</code> do the same there.</li>
-        <li>The <a href="/docs" target="_blank" rel="noreferrer">API</a> takes questions from anything that can send JSON.</li>
+        <li>The <a href={`${root}docs/`} target="_blank" rel="noreferrer">API</a> takes questions from anything that can send JSON.</li>
       </ul>
       <p>A fleet whose members have not asked yet is among the <a href={`${base}?fleets=`}>fleets that are stored</a>.</p>
       <p class="muted">You see only what the service's policy file lets you read: if targets are missing, ask its maintainer.</p>

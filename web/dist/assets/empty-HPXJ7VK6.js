@@ -1,0 +1,10 @@
+import{b as o}from"./chunk-45TOA4XG.js";import{y as s}from"./chunk-UM4R4CQG.js";import"./chunk-ZXO5E3OY.js";import{c as t,d as a}from"./chunk-7ENIFZOO.js";import{k as e}from"./chunk-256LJKVK.js";var i=`{
+    "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
+      "type": "External", "external": {
+        "metric": {"name": "requests_per_second"},
+        "target": {"type": "AverageValue", "averageValue": "100"}}}]},
+    "scale": {"specReplicas": 3, "statusReplicas": 3},
+    "externalMetrics": [{"metric": {"name": "requests_per_second"}, "value": "450"}]
+  }`;function p(){let r=s().config?.authentication?`  -H "Authorization: Bearer $TOKEN" \\
+`:"",n=`curl -X POST '${location.origin}${t}v1/clusters/demo/namespaces/shop/targets/web:recommend' \\
+${r}  --data-binary '${i}'`;return e("div",{class:"empty",children:[e("h1",{children:"No targets yet"}),e("p",{children:"A target is a workload that something asks about: how many replicas should it have now, and why? It appears here with the first question, and stays up to date by itself."}),e("h2",{children:"Ask about one"}),e("p",{children:"3 replicas serve 450 requests a second, and each is meant to serve 100. The answer is 5, and this page shows why."}),e(o,{text:n,label:"A request to copy"}),e("h2",{children:"Or have a platform ask"}),e("ul",{class:"plain",children:[e("li",{children:[e("code",{children:"setpoint agent kubernetes"})," runs the HorizontalPodAutoscalers of a cluster, or shadows them."]}),e("li",{children:[e("code",{children:"setpoint agent swarm"})," and ",e("code",{children:"setpoint agent nomad"})," do the same there."]}),e("li",{children:["The ",e("a",{href:`${t}docs/`,target:"_blank",rel:"noreferrer",children:"API"})," takes questions from anything that can send JSON."]})]}),e("p",{children:["A fleet whose members have not asked yet is among the ",e("a",{href:`${a}?fleets=`,children:"fleets that are stored"}),"."]}),e("p",{class:"muted",children:"You see only what the service's policy file lets you read: if targets are missing, ask its maintainer."})]})}export{p as NoTargets};
