@@ -210,7 +210,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	began := time.Now()
 	r := &reconcile{
 		Loop: l, o: o, st: st, log: l.log.WithLazy(zap.Stringer("object", o.Key)),
-		telling: &Telling{Object: o, Dry: l.options.Shadow, metrics: l.metrics},
+		telling: &Telling{Object: o, Dry: l.options.Shadow, loop: l},
 	}
 	r.telling.Outcome = r.run(ctx)
 	l.platform.Tell(ctx, r.telling)
@@ -261,7 +261,7 @@ func (l *Loop) forget(ctx context.Context, key Key, st *state) bool {
 	}
 	for _, gone := range []map[string]string{st.stale, st.targets} {
 		if err := l.deleteTargets(ctx, gone); err != nil {
-			l.log.Warn("target of a deleted object not deleted at the recommender", zap.Stringer("object", key), zap.Error(err))
+			l.once.say(l.log, zapcore.WarnLevel, "target of a deleted object not deleted at the recommender", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
 			return false
 		}
 	}

@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -42,7 +45,7 @@ type Platform interface {
 // Teller is a Platform that shows people the outcome of reconciles, for example in statuses
 // and events.
 type Teller interface {
-	// Tell shows a reconcile, at its end. It logs its failures itself.
+	// Tell shows a reconcile, at its end. It logs its failures itself, with [Telling.Failed].
 	Tell(ctx context.Context, t *Telling)
 }
 
@@ -205,7 +208,7 @@ type Telling struct {
 	// was none, or the answer to its report is invalid.
 	Decision *Decision
 
-	metrics *metrics
+	loop *Loop
 }
 
 // Status returns the status that the object has after the decision, from the service.
@@ -217,7 +220,14 @@ func (d *Decision) Status() *setpointv1.HorizontalPodAutoscalerStatus {
 }
 
 // Wrote records for the metrics a write of Tell that began at that time and ends now.
-func (t *Telling) Wrote(began time.Time) { t.metrics.took(partStatus, began) }
+func (t *Telling) Wrote(began time.Time) { t.loop.metrics.took(partStatus, began) }
+
+// Failed logs a failure of Tell, as the loop logs its own: one line a minute for each cause, however many objects it
+// concerns.
+func (t *Telling) Failed(text string, err error) {
+	l := t.loop
+	l.once.say(l.log, l.queue.LogLevel(zapcore.WarnLevel, err), text, causeOf(err.Error()), zap.Stringer("object", t.Object.Key), zap.Error(err))
+}
 
 // event adds one.
 func (t *Telling) event(kind, reason, message string) {

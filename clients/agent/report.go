@@ -26,7 +26,7 @@ func (r *reconcile) report(ctx context.Context, e *evaluation) {
 	}
 	var err error
 	if e.Report, err = r.send(ctx, req); err != nil {
-		r.log.Warn("outcome not reported to the recommender, retrying before the next recommendation", zap.Error(err))
+		r.once.say(r.log, zapcore.WarnLevel, "outcome not reported to the recommender, retrying before the next recommendation", causeOf(err.Error()), zap.Error(err))
 		r.st.unreported = req
 		return
 	}

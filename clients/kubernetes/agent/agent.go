@@ -68,7 +68,7 @@ func New(config *rest.Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	a.platform = &platform{
-		cluster: options.Cluster, metrics: a.metrics, log: options.Log, outage: a.outage,
+		cluster: options.Cluster, metrics: a.metrics, log: options.Log,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
 		named:  options.NamedMetrics, timeout: options.RequestTimeout,
 	}

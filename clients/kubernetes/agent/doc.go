@@ -3,12 +3,9 @@
 // count, reports the outcome, and writes the status and events that the upstream controller
 // would. It decides nothing itself: while the service is away it changes no count.
 //
-//	client, err := setpoint.New("setpoint:9090", setpoint.WithTokenFile(file))
-//	// …
-//	agent, err := agent.New(config, agent.Service{Calls: client, Stream: client.Stream(0)},
-//		agent.Options{Cluster: "demo", Sources: []agent.Source{agent.Autoscaler}, Election: &agent.Election{Namespace: "setpoint", Name: "setpoint-agent"}})
-//	// …
-//	err = agent.Run(ctx) // until the context ends, or the leadership is lost
+//	kube, err := agent.New(config, agent.Options{Cluster: "demo", Sources: []agent.Source{agent.Autoscaler}, …})
+//	loop, err := loop.New(kube.Platform(), service, options, kube.Queue()) // of package clients/agent
+//	err = kube.Run(ctx, loop) // until the context ends, or the leadership is lost
 //
 // It serves HorizontalPodAutoscalers, in place of the built-in controller, which must be
 // switched off (otherwise the agent gives way to it); Autoscalers of its own API group, beside

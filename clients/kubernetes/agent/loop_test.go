@@ -11,7 +11,9 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -326,6 +328,38 @@ func TestALostReportIsSentAgain(t *testing.T) {
 	})
 }
 
+// What many objects can't tell the service at once is one line of the log.
+func TestWhatTheServiceMissesIsLoggedOnce(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		core, logged := observer.New(zapcore.WarnLevel)
+		w.start(func(o *agent.Options) { o.Log = zap.New(core) })
+		missed := ""
+		w.fault = func(call string, _ int) error {
+			if call == missed {
+				return errAway
+			}
+			return nil
+		}
+		var keys []Key
+		w.with(func() { missed = "report" })
+		for i := range 20 {
+			name := fmt.Sprint("web-", i)
+			w.workload("shop/"+name, 3, 50)
+			keys = append(keys, w.add(evaluatedHPA("shop", name)))
+		}
+		settle()
+		want(t, "lines about reports", logged.FilterMessageSnippet("outcome not reported").Len(), 1)
+		w.with(func() { missed = "delete" })
+		for _, key := range keys {
+			w.remove(key)
+		}
+		settle()
+		want(t, "lines about deletions", logged.FilterMessageSnippet("not deleted at the recommender").Len(), 1)
+	})
+}
+
 func TestTheCountCantBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -341,11 +375,14 @@ func TestTheCountCantBeWritten(t *testing.T) {
 	})
 }
 
-// As upstream: an event, and the next reconcile.
+// As upstream: an event, and the next reconcile. The log has a line a minute, however many objects there are.
 func TestTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
+		core, logged := observer.New(zapcore.WarnLevel)
+		w.platform.log = zap.New(core)
+		w.start(func(o *agent.Options) { o.Log = w.platform.log })
 		w.workload("shop/web", 3, 50)
 		w.statusErr = apierrors.NewConflict(schema.GroupResource{Group: "autoscaling", Resource: "horizontalpodautoscalers"}, "web", errors.New("modified"))
 		key := w.add(evaluatedHPA("shop", "web"))
@@ -354,6 +391,13 @@ func TestTheStatusCantBeWritten(t *testing.T) {
 		if !slices.Contains(w.events(), "Warning FailedUpdateStatus "+w.statusErr.Error()) {
 			t.Errorf("events: %q", w.events())
 		}
+		for i := range 20 {
+			name := fmt.Sprint("web-", i)
+			w.workload("shop/"+name, 3, 50)
+			w.add(evaluatedHPA("shop", name))
+		}
+		time.Sleep(4 * period)
+		want(t, "lines in the log", logged.FilterMessage("status not written").Len(), 1)
 		w.with(func() { w.statusErr = nil })
 		time.Sleep(2 * period)
 		want(t, "condition", w.able(key), "True ReadyForNewScale")

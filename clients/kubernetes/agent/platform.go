@@ -17,7 +17,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/transport"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 )
 
@@ -51,8 +50,6 @@ type platform struct {
 	named     NamedMetrics // may be nil
 	timeout   time.Duration
 	log       *zap.Logger
-	// outage detects an unreachable API server. May be nil.
-	outage *transport.Outage
 }
 
 var (

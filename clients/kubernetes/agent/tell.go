@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"go.uber.org/zap"
-	"go.uber.org/zap/zapcore"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -27,13 +25,12 @@ type telling struct {
 	*platform
 	seen
 	reconcile *agent.Telling
-	log       *zap.Logger
 }
 
 // Tell implements agent.Teller: it sends events and writes the status as the upstream
 // controller does, events first.
 func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
-	t := &telling{p, seenOf(reconcile.Object), reconcile, p.log.WithLazy(zap.Stringer("object", reconcile.Object.Key))}
+	t := &telling{p, seenOf(reconcile.Object), reconcile}
 	for _, e := range reconcile.Events {
 		message := e.GetMessage()
 		if d := reconcile.Decision; d != nil && e.GetReason() == successfulRescale { // the controller's words first
@@ -55,7 +52,7 @@ func (p *platform) Tell(ctx context.Context, reconcile *agent.Telling) {
 func (t *telling) writeDecision(ctx context.Context, d *agent.Decision) {
 	next, err := kubernetes.StatusFromProto(d.Status())
 	if err != nil {
-		t.log.Error("status of the recommender not readable", zap.Error(err))
+		t.reconcile.Failed("status of the recommender not readable", err)
 		return
 	}
 	prepare(next, statusOf(t.stored()))
@@ -98,7 +95,7 @@ func (t *telling) show(ctx context.Context) {
 	if d := t.reconcile.Decision; d != nil {
 		next, err := kubernetes.StatusFromProto(d.Answer.GetStatus())
 		if err != nil {
-			t.log.Error("status of the recommender not readable", zap.Error(err))
+			t.reconcile.Failed("status of the recommender not readable", err)
 			return
 		}
 		update.readings = next.CurrentMetrics
@@ -141,7 +138,7 @@ func (t *telling) write(ctx context.Context, update *statusUpdate) {
 		t.metrics.statusWrites.WithLabelValues("failed").Inc()
 		t.events.Event(t.object.stored, corev1.EventTypeWarning, "FailedUpdateStatus", err.Error())
 	}
-	t.log.Log(t.outage.Level(zapcore.WarnLevel, err), "status not written", zap.Error(err))
+	t.reconcile.Failed("status not written", err)
 }
 
 // unchanged reports whether only the id of the decision would change, or durations in its
