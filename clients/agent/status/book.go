@@ -50,6 +50,8 @@ type Object struct {
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: unknown.
 	Scaled *Scaled `json:"scaled,omitempty"`
+	// Idle reports whether the count is 0 because the agent scaled it to that.
+	Idle bool `json:"idle,omitempty"`
 	// LastChange is when a controller last changed the count, as the platform shows it. Nil: never, or unknown.
 	LastChange *time.Time `json:"lastChange,omitempty"`
 	// Next says what comes next, a change a line, where someone has asked for it. It is not stored.
@@ -221,7 +223,7 @@ func (b *Book) note(t *agent.Telling) {
 	delete(b.errs, key)
 	last := b.lastOf(key)
 	if last != nil && last.UID == o.UID {
-		o.Scaled, o.Decision = last.Scaled, last.Decision
+		o.Scaled, o.Decision, o.Idle = last.Scaled, last.Decision, last.Idle
 	}
 	if at := t.Object.LastChange; at != nil && !at.IsZero() {
 		o.LastChange = at
@@ -275,7 +277,9 @@ func (o *Object) decided(d *agent.Decision) {
 			d.Adjusted = typed.Shorten(strings.TrimPrefix(d.Adjusted+"; "+c.GetMessage(), "; "), maxText)
 		}
 	}
+	o.Idle = o.Idle && o.Decision.Current == 0
 	if d.Applied {
+		o.Idle = o.Decision.Desired == 0
 		o.Scaled = &Scaled{
 			At: o.At, From: o.Decision.Current, To: o.Decision.Desired, Reason: o.Decision.Reason,
 			Recommendation: d.Answer.GetRecommendationId(),
@@ -309,6 +313,14 @@ func (b *Book) heldBefore(key agent.Key, uid string) string {
 		return o.Hold.Reason
 	}
 	return ""
+}
+
+// isIdle reports whether the count of an object is 0 because this agent, or the one before it, scaled it to that.
+func (b *Book) isIdle(key agent.Key, uid string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	o := b.lastOf(key)
+	return o != nil && o.UID == uid && o.Idle
 }
 
 // watched notes that objects are watched, or why they are not.

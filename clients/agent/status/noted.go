@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
@@ -50,6 +51,13 @@ func (n *noted) Observe(ctx context.Context, o *agent.Object) (*agent.Observatio
 	var held *agent.HoldError
 	if err != nil && !errors.As(err, &held) {
 		n.book.failed(o.Key, err)
+	}
+	// Kubernetes' autoscalers keep this in their status. A service that has lost its histories would take the object for
+	// one that somebody has switched off, for good.
+	if err == nil && seen.Request.GetPreviousStatus() == nil && seen.Request.GetScale() != nil && seen.Request.GetScale().GetSpecReplicas() == 0 && n.book.isIdle(o.Key, o.UID) {
+		seen.Request.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{
+			Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScaledToZero", Status: "True", Reason: "ScaledToZero"}},
+		}
 	}
 	return seen, err
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -265,5 +266,70 @@ func TestTheStatusIsText(t *testing.T) {
 		"shop/out  error    0         -          -\n    External:q fell from 50 to 0\n"
 	if text.String() != want {
 		t.Errorf("got\n%swant\n%s", text.String(), want)
+	}
+}
+
+// counted is a platform of which only the count can be seen.
+type counted struct {
+	agent.Platform
+	count *int32
+}
+
+func (c counted) Observe(context.Context, *agent.Object) (*agent.Observation, error) {
+	return &agent.Observation{Request: &setpointv1.RecommendRequest{Scale: &setpointv1.Scale{SpecReplicas: *c.count}}}, nil
+}
+
+// A service that has lost its histories learns who set a count to 0 from the agent, which also knows it after a restart.
+func TestWhoScaledToZeroIsNotForgotten(t *testing.T) {
+	t.Parallel()
+	folder, count := t.TempDir(), int32(3)
+	object := &agent.Object{Key: agent.Key{Namespace: "shop", Name: "web"}, UID: "u1"}
+	open := func() (*Book, agent.Watched) {
+		t.Helper()
+		b, err := Open(folder, "demo", zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return b, b.Note(counted{count: &count})
+	}
+	book, p := open()
+	for i, step := range []struct {
+		count, desired int32
+		applied        bool
+		uid            string
+		restarted      bool
+		idle           bool // as the service is told before the step
+	}{
+		{count: 3, desired: 0, applied: true},
+		{count: 0, desired: 0, idle: true},
+		{count: 0, desired: 0, restarted: true, idle: true},
+		{count: 0, desired: 2, applied: true, idle: true},
+		{count: 2, desired: 2},
+		{count: 0, desired: 0}, // set by somebody
+		{count: 0, desired: 0},
+		{count: 4, desired: 0, applied: true},
+		{count: 0, desired: 0, uid: "u2"}, // another one of the name
+		{count: 0, desired: 0, uid: "u2"},
+	} {
+		if step.restarted {
+			if err := book.write(false); err != nil {
+				t.Fatal(err)
+			}
+			book, p = open()
+		}
+		if count = step.count; step.uid != "" {
+			object.UID = step.uid
+		}
+		seen, err := p.Observe(t.Context(), object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if conditions := seen.Request.GetPreviousStatus().GetConditions(); (len(conditions) == 1 && conditions[0].GetType() == "ScaledToZero") != step.idle {
+			t.Errorf("step %d: tells %v, want that it is idle: %t", i, seen.Request.GetPreviousStatus(), step.idle)
+		}
+		p.(agent.Teller).Tell(t.Context(), &agent.Telling{Object: object, Outcome: agent.OutcomeUnchanged, Decision: &agent.Decision{
+			Request: seen.Request, Observation: seen, Applied: step.applied,
+			Answer: &setpointv1.RecommendResponse{CurrentReplicas: step.count, DesiredReplicas: step.desired},
+		}})
 	}
 }
