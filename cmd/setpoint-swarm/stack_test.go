@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/spf13/pflag"
@@ -19,6 +20,7 @@ type stack struct {
 	Services map[string]struct {
 		Command     []string
 		Environment map[string]string
+		Healthcheck struct{ Test []string }
 		Deploy      struct {
 			Mode   string
 			Labels map[string]string
@@ -73,6 +75,11 @@ func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 			if !known[variable] {
 				t.Errorf("%s: %s is no setting of it", name, variable)
 			}
+		}
+	}
+	for name, service := range s.Services { // Swarm ends tasks that are not ready, all of them while Redis is away
+		if !slices.Contains(service.Healthcheck.Test, "--live") {
+			t.Errorf("the health check of %s is %v, which is not of liveness", name, service.Healthcheck.Test)
 		}
 	}
 	for _, file := range []string{"sources.yaml", "monitoring.yaml"} {
