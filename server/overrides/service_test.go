@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -293,7 +294,9 @@ func TestOverrideCountsOfAnySize(t *testing.T) {
 
 func TestListOverrides(t *testing.T) {
 	t.Parallel()
-	y := servertest.NewTenancy(t, servertest.Tenants, strings.ReplaceAll(servertest.TwoTenants, "verbs: [read]", "verbs: [read, override]"))
+	var engine store.Engine
+	y := servertest.NewTenancy(t, servertest.Tenants, strings.ReplaceAll(servertest.TwoTenants, "verbs: [read]", "verbs: [read, override]"),
+		func(su *servertest.Setup) { engine = su.Store })
 	s := y.Service
 	var all []string
 	for c := range 20 {
@@ -346,6 +349,18 @@ func TestListOverrides(t *testing.T) {
 				t.Errorf("%s of %s %s, pages of %d: got %v, want %v", tt.token, tt.parent, tt.resource, size, got, tt.want)
 			}
 		}
+	}
+	// A record that can't be read is no other tenant's matter, nor is the name of its cluster.
+	records, err := engine.Part(store.Overrides, overrides.Kept)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret := store.Swap{Key: store.Key{Cluster: "blue-secret", Namespace: "-", Target: "-"}, Value: []byte("\xff")}
+	if _, err := records.CompareAndSwap(t.Context(), secret); err != nil {
+		t.Fatal(err)
+	}
+	if got := namesOf(t, s, "sp_red", &setpointv1.ListOverridesRequest{Parent: "clusters/-"}); !slices.Equal(got, only(red)) {
+		t.Errorf("beside a record that can't be read: got %v", got)
 	}
 	for _, tt := range []struct {
 		token, name string
