@@ -168,6 +168,9 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 			return nil, err
 		}
 		k := &known{read: now, version: records[1].Version, state: &state{}, size: len(records[1].Value)}
+		if before != nil {
+			k.called = before.called
+		}
 		switch {
 		case !records[0].Exists() || len(records[0].Value) == 0:
 		case before != nil && before.spec.version == records[0].Version:

@@ -312,6 +312,7 @@ func TestMembersAreDrainedLostAndReturn(t *testing.T) {
 	if got := servertest.Lines(logs, "member of a fleet lost"); len(got) != 1 || got[0]["member"] != east {
 		t.Errorf("lines about lost members: %v", got)
 	}
+	s.call(t, member(west, replicas[west], 60, servertest.DryRun)) // which is not the fleet's last call
 	metrics := servertest.Read(t, registry)
 	if metrics["fleet_members{state=lost}"] != 1 || metrics["fleet_members_lost_total"] != 1 || metrics["fleets"] != 1 {
 		t.Errorf("metrics with a lost member: %v", metrics)
