@@ -52,11 +52,22 @@ func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error
 	if !part.IsKnown() {
 		return nil, store.UnknownPart(part)
 	}
+	return s.part(part, Options{TTL: ttl, LogLength: -1}), nil
+}
+
+// Chunks implements store.Chunks.
+func (s *Store) Chunks(length int, ttl time.Duration) store.ChunkLog {
+	return s.part(store.ChunksPart, Options{TTL: ttl, LogLength: length, KeptLength: -1})
+}
+
+// part returns the store of a part, which is made with these options if there is none.
+func (s *Store) part(part store.Part, o Options) partStore {
 	s.parts.mu.Lock()
 	defer s.parts.mu.Unlock()
 	p := s.parts.stores[part]
 	if p == nil {
-		p = New(Options{TTL: ttl, LogLength: -1, Clock: s.parts.clock})
+		o.FeedLength, o.Clock = -1, s.parts.clock
+		p = New(o)
 		if s.closed.Load() {
 			_ = p.Close()
 		}
@@ -64,24 +75,6 @@ func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error
 			s.parts.stores = make(map[store.Part]*Store)
 		}
 		s.parts.stores[part] = p
-	}
-	return partStore{p}, nil
-}
-
-// Chunks implements store.Chunks.
-func (s *Store) Chunks(length int, ttl time.Duration) store.ChunkLog {
-	s.parts.mu.Lock()
-	defer s.parts.mu.Unlock()
-	p := s.parts.stores[store.ChunksPart]
-	if p == nil {
-		p = New(Options{TTL: ttl, LogLength: length, KeptLength: -1, FeedLength: -1, Clock: s.parts.clock})
-		if s.closed.Load() {
-			_ = p.Close()
-		}
-		if s.parts.stores == nil {
-			s.parts.stores = make(map[store.Part]*Store)
-		}
-		s.parts.stores[store.ChunksPart] = p
 	}
 	return partStore{p}
 }

@@ -86,32 +86,31 @@ func (s *Store) Part(part store.Part, ttl time.Duration) (store.PartStore, error
 	if !part.IsKnown() {
 		return nil, store.UnknownPart(part) // "" has the letter of the histories
 	}
-	s.partsMu.Lock()
-	defer s.partsMu.Unlock()
-	p := s.parts[part]
-	if p == nil {
-		o := s.options
-		o.TTL = ttl
-		p = newStore(o, s.layout.of(part), s.stats, s.closed)
-		p.client = s.client
-		p.sweeper.start(p)
-		s.parts[part] = p
-	}
-	return partStore{p}, nil
+	o := s.options
+	o.TTL = ttl
+	return s.part(part, o), nil
 }
 
 // Chunks implements store.Chunks. Its log is as AppendLog's, with one list a key, and in place of records there
 // are none.
 func (s *Store) Chunks(length int, ttl time.Duration) store.ChunkLog {
+	o := s.options
+	o.TTL, o.LogLength, o.KeptLength = ttl, length, -1
+	return s.part(store.ChunksPart, o)
+}
+
+// part returns the store of a part, which is made with these options if there is none.
+func (s *Store) part(part store.Part, o Options) partStore {
 	s.partsMu.Lock()
 	defer s.partsMu.Unlock()
-	p := s.parts[store.ChunksPart]
+	p := s.parts[part]
 	if p == nil {
-		o := s.options
-		o.TTL, o.LogLength, o.KeptLength = ttl, length, -1
-		p = newStore(o, s.layout.of(store.ChunksPart), s.stats, s.closed)
+		p = newStore(o, s.layout.of(part), s.stats, s.closed)
 		p.client = s.client
-		s.parts[store.ChunksPart] = p
+		if part.IsKnown() { // others have no index
+			p.sweeper.start(p)
+		}
+		s.parts[part] = p
 	}
 	return partStore{p}
 }
