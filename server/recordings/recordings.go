@@ -55,6 +55,8 @@ const (
 	flushTime = 5 * time.Second
 	// countTime limits how long targets are counted.
 	countTime = 5 * time.Second
+	// mostRead limits what is read at once, in bytes: a client of gRPC takes 4 MiB unless it is told otherwise.
+	mostRead = 3 << 20
 )
 
 // Recordings keeps what targets are asked, in memory for some minutes and then in the background in the store: never in
@@ -477,7 +479,7 @@ func (r *Recordings) Delete(ctx context.Context, key store.Key) error {
 }
 
 // Read returns a page of the chunks of a target with decisions since an instant (in nanoseconds since the Unix
-// epoch), newest first: up to limit of those that are written, and on the first page what this instance has not yet
+// epoch), newest first: up to limit of those that are written, fewer if they are long, and on the first page what this instance has not yet
 // written. next is the position of the next page; empty: there is none.
 func (r *Recordings) Read(ctx context.Context, key store.Key, position string, since int64, limit int) (chunks [][]byte, next string, err error) {
 	if position == "" {
@@ -495,6 +497,9 @@ func (r *Recordings) Read(ctx context.Context, key store.Key, position string, s
 		}
 	}
 	values, next, err := r.chunks.ReadLog(ctx, key, position, limit)
+	if fit := fitting(values); err == nil && fit < len(values) { // the log knows the position after a whole page only
+		values, next, err = r.chunks.ReadLog(ctx, key, position, fit)
+	}
 	if err != nil {
 		return nil, "", err
 	}
@@ -511,4 +516,15 @@ func (r *Recordings) Read(ctx context.Context, key store.Key, position string, s
 		}
 	}
 	return chunks, next, nil
+}
+
+// fitting is how many values have no more than mostRead bytes together, but at least one.
+func fitting(values [][]byte) int {
+	bytes := 0
+	for i := range values {
+		if bytes += len(values[i]); bytes > mostRead && i > 0 {
+			return i
+		}
+	}
+	return len(values)
 }

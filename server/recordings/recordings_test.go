@@ -81,6 +81,32 @@ func TestABufferIsBoundedAndShared(t *testing.T) {
 	}
 }
 
+// TestPagesOfLongChunks holds that a page has no more bytes than clients take, and that the pages have all chunks.
+func TestPagesOfLongChunks(t *testing.T) {
+	o, key := Options{Bytes: 64 << 20, Age: time.Hour, Buffer: 1 << 20}, keyed("c", 1)
+	recorded := newRecordings(o, memory.New(memory.Options{}))
+	defer recorded.Close()
+	const n = 9
+	for range n {
+		if err := recorded.chunks.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: make([]byte, truth.MaxChunk)}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, position := 0, ""
+	for range n {
+		chunks, next, err := recorded.Read(t.Context(), key, position, 0, 100)
+		if err != nil || len(chunks) == 0 || len(chunks) > 3 {
+			t.Fatalf("%d chunks in a page, %v", len(chunks), err)
+		}
+		if all, position = all+len(chunks), next; next == "" {
+			break
+		}
+	}
+	if all != n {
+		t.Errorf("%d chunks in all pages", all)
+	}
+}
+
 // TestChunksEndByThemselves holds when chunks are written, and that what is idle takes no memory.
 func TestChunksEndByThemselves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
