@@ -217,7 +217,7 @@ func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
 	l.metrics.reconciles.WithLabelValues(string(r.telling.Outcome)).Inc()
 	l.metrics.reconcileTime.Observe(time.Since(began).Seconds())
 	if l.states.saw(st, o) && l.queue.ShortestPeriod != nil {
-		l.queue.ShortestPeriod(l.states.shortestPeriod(pace.MaxPeriod))
+		l.queue.ShortestPeriod(l.states.shortestPeriod())
 	}
 	if r.retry {
 		st.failures++

@@ -90,9 +90,13 @@ type states struct {
 
 	mu  sync.Mutex
 	all map[Key]*state // guarded by mu
+	// periods is how many objects have each period. Guarded by mu.
+	periods map[time.Duration]int
 }
 
-func newStates(m *metrics) *states { return &states{metrics: m, all: map[Key]*state{}} }
+func newStates(m *metrics) *states {
+	return &states{metrics: m, all: map[Key]*state{}, periods: map[time.Duration]int{}}
+}
 
 // of returns the object's state; it creates one if necessary.
 func (s *states) of(key Key) *state {
@@ -190,8 +194,12 @@ func (s *states) saw(st *state, o *Object) (otherPeriod bool) {
 	return otherPeriod
 }
 
-func (s *states) count(o *Object, n float64) {
-	s.metrics.objects.WithLabelValues(s.metrics.sourceOf(o.Key), strconv.FormatBool(o.Shadow)).Add(n)
+// count counts the object, or with -1 no longer. The caller holds the lock.
+func (s *states) count(o *Object, n int) {
+	s.metrics.objects.WithLabelValues(s.metrics.sourceOf(o.Key), strconv.FormatBool(o.Shadow)).Add(float64(n))
+	if s.periods[o.Period] += n; s.periods[o.Period] == 0 {
+		delete(s.periods, o.Period)
+	}
 }
 
 // makeDue makes the next reconciles of the objects due at once.
@@ -224,15 +232,13 @@ func (s *states) end(st *state, due time.Time) time.Time {
 	return st.due
 }
 
-// shortestPeriod is the shortest period of all objects; none if there are no objects.
-func (s *states) shortestPeriod(none time.Duration) time.Duration {
+// shortestPeriod is the shortest period of all objects; the longest one there can be if there are no objects.
+func (s *states) shortestPeriod() time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	shortest := none
-	for _, st := range s.all {
-		if st.seen != nil {
-			shortest = min(shortest, st.seen.Period)
-		}
+	shortest := pace.MaxPeriod
+	for period := range s.periods {
+		shortest = min(shortest, period)
 	}
 	return shortest
 }

@@ -25,6 +25,29 @@ func TestAnObjectIsHurried(t *testing.T) {
 	want(t, "due after a reconcile that was not", s.end(st, later), later)
 }
 
+func TestTheShortestPeriodIsThatOfTheObjectsThereAre(t *testing.T) {
+	t.Parallel()
+	m, err := newMetrics(nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStates(m)
+	see := func(name string, period time.Duration) Key {
+		key := Key{Kind: "Service", Namespace: "shop", Name: name}
+		s.saw(s.of(key), &Object{Key: key, Period: period})
+		return key
+	}
+	want(t, "of none", s.shortestPeriod(), time.Hour)
+	see("web", time.Minute)
+	see("db", time.Second)
+	queue := see("queue", time.Second)
+	want(t, "of three", s.shortestPeriod(), time.Second)
+	see("db", 5*time.Second)
+	want(t, "of three, one of which changed", s.shortestPeriod(), time.Second)
+	s.drop(queue)
+	want(t, "of two", s.shortestPeriod(), 5*time.Second)
+}
+
 func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
 	t.Parallel()
 	none := "9223372036854775807m"
