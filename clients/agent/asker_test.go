@@ -59,7 +59,7 @@ func TestCallsTakeThePlaceOfTheStream(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
-				m, err := newMetrics(nil, nil)
+				m, err := newMetrics(nil, nil, nil)
 				if err != nil {
 					t.Fatal(err)
 				}

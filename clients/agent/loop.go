@@ -47,14 +47,15 @@ func New(p Platform, service Service, options Options, queue QueueOptions) (*Loo
 	if service.Calls == nil {
 		return nil, errors.New("no recommender")
 	}
-	m, err := newMetrics(options.Registerer, options.Sources)
+	shadows := shadow.NewLedger()
+	m, err := newMetrics(options.Registerer, options.Sources, shadows.Divergent)
 	if err != nil {
 		return nil, err
 	}
 	l := &Loop{
 		options: options, queue: queue, recommender: service.Calls,
 		asker:  &asker{stream: service.Stream, calls: service.Calls, timeout: options.RequestTimeout, metrics: m},
-		states: newStates(m), metrics: m, rivals: newRivals(service.Announce, &options, m), shadows: shadow.NewLedger(), log: options.Log,
+		states: newStates(m), metrics: m, rivals: newRivals(service.Announce, &options, m), shadows: shadows, log: options.Log,
 	}
 	l.platform = &guarded{Platform: p, log: options.Log, once: &l.once}
 	l.platform.teller, _ = p.(Teller)

@@ -65,15 +65,14 @@ type metrics struct {
 	up               prometheus.Gauge
 	awaySince        prometheus.Gauge
 	shadowReconciles *prometheus.CounterVec
-	divergent        prometheus.Gauge
 	rivalAgents      prometheus.Gauge
 }
 
 // Buckets from a millisecond to a quarter of a minute.
 var timeBuckets = prometheus.ExponentialBuckets(0.001, 2, 15)
 
-// newMetrics registers the metrics; r nil: they are not exported.
-func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, error) {
+// newMetrics registers the metrics, and one of the shadows that diverge; r nil: they are not exported.
+func newMetrics(r prometheus.Registerer, sources map[string]string, divergent func() int) (*metrics, error) {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_agent_" + name, Help: help}, labels)
 	}
@@ -101,7 +100,6 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 		up:               gauge("recommender_up", "1 while the recommender answers."),
 		awaySince:        gauge("recommender_away_since_timestamp_seconds", "Unix time since which the recommender has not answered; 0 while it answers."),
 		shadowReconciles: counter("shadow_reconciles_total", "Reconciles of shadows, by whether their count agreed with that of the acting controller; no_opinion: one of the two had none.", "verdict"),
-		divergent:        gauge("shadow_divergent_objects", "Shadows whose count differs from that of the acting controller."),
 	}
 	m.rivalAgents = gauge("rival_agents", "Other agents that act on the same platform, as far as the recommender knows; alert when above 0.")
 	m.preset()
@@ -110,7 +108,10 @@ func newMetrics(r prometheus.Registerer, sources map[string]string) (*metrics, e
 	}
 	for _, c := range []prometheus.Collector{
 		m.reconciles, m.reconcileTime, m.partTime, m.lag, m.applied, m.appliedAfter, m.questions, m.answersRefused,
-		m.objects, m.up, m.awaySince, m.shadowReconciles, m.divergent, m.rivalAgents,
+		m.objects, m.up, m.awaySince, m.shadowReconciles, m.rivalAgents,
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "setpoint_agent_shadow_divergent_objects", Help: "Shadows whose count differs from that of the acting controller.",
+		}, func() float64 { return float64(divergent()) }),
 	} {
 		if err := r.Register(c); err != nil {
 			return nil, err

@@ -16,7 +16,7 @@ func keyNamed(name string) Key { return Key{Kind: "Service", Namespace: "shop", 
 
 func newTestPresence(t *testing.T, wake func(...Key)) *presence {
 	t.Helper()
-	m, err := newMetrics(nil, nil)
+	m, err := newMetrics(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -49,9 +49,6 @@ func (r *reconcile) note(at time.Time, against string, ours, theirs shadow.Side)
 	if change.NoOpinion != "" {
 		r.metrics.shadowReconciles.WithLabelValues("no_opinion").Inc()
 	}
-	if change.Began || change.Ended {
-		r.metrics.divergent.Set(float64(r.shadows.Divergent()))
-	}
 	return change
 }
 

@@ -11,7 +11,7 @@ import (
 // Waking an object while its reconcile is in flight is not lost.
 func TestAnObjectIsHurried(t *testing.T) {
 	t.Parallel()
-	m, err := newMetrics(nil, nil)
+	m, err := newMetrics(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -27,7 +27,7 @@ func TestAnObjectIsHurried(t *testing.T) {
 
 func TestTheShortestPeriodIsThatOfTheObjectsThereAre(t *testing.T) {
 	t.Parallel()
-	m, err := newMetrics(nil, nil)
+	m, err := newMetrics(nil, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -187,7 +187,7 @@ func (w *world) start(change func(*agent.Options)) {
 	}
 }
 
-// counted is the value of a counter of the loop.
+// counted is the value of a counter or gauge of the loop; without a label: of its only series.
 func (w *world) counted(name, label, value string) float64 {
 	w.t.Helper()
 	families, err := w.served.Gather()
@@ -199,8 +199,8 @@ func (w *world) counted(name, label, value string) float64 {
 			continue
 		}
 		for _, m := range family.GetMetric() {
-			if m.GetLabel()[0].GetName() == label && m.GetLabel()[0].GetValue() == value {
-				return m.GetCounter().GetValue()
+			if label == "" || m.GetLabel()[0].GetName() == label && m.GetLabel()[0].GetValue() == value {
+				return m.GetCounter().GetValue() + m.GetGauge().GetValue()
 			}
 		}
 	}

@@ -80,8 +80,10 @@ func TestAShadow(t *testing.T) {
 		for _, call := range w.calls() {
 			t.Errorf("a shadow does: %s", call)
 		}
+		want(t, "divergent objects", w.counted("setpoint_agent_shadow_divergent_objects", "", ""), 1)
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations = map[string]string{} })
 		settle()
+		want(t, "divergent objects when it is no shadow any more", w.counted("setpoint_agent_shadow_divergent_objects", "", ""), 0)
 		want(t, "replicas when it is no shadow any more", w.count("shop/web"), 7)
 		want(t, "accounts", len(w.loop.Shadows().Objects), 0)
 	})
