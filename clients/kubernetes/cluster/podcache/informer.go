@@ -69,11 +69,11 @@ func labelIndexValue(namespace string, label labelselector.Pair) string {
 
 // CountPods returns the number of a namespace's pods.
 func (p *Pods) CountPods(namespace string) int {
-	keys, err := p.indexer.IndexKeys(cache.NamespaceIndex, namespace)
+	pods, err := p.indexer.ByIndex(cache.NamespaceIndex, namespace) // IndexKeys would sort them
 	if err != nil {
 		return 0
 	}
-	return len(keys)
+	return len(pods)
 }
 
 // Pods returns the pods of a namespace that selector matches, by name.
@@ -94,19 +94,23 @@ func (p *Pods) Pods(_ context.Context, namespace string, selector labels.Selecto
 }
 
 // candidates returns the pods of the index entry with the fewest pods.
-func (p *Pods) candidates(namespace string, selector labels.Selector) ([]any, error) {
-	index, value, fewest := cache.NamespaceIndex, namespace, -1
+func (p *Pods) candidates(namespace string, selector labels.Selector) (fewest []any, err error) {
+	indexed := false
 	for _, label := range labelselector.Required(selector) {
 		if perPod[label.Key] {
 			continue
 		}
-		keys, err := p.indexer.IndexKeys(labelIndex, labelIndexValue(namespace, label))
+		// All at once: to count them takes longer, as IndexKeys sorts.
+		pods, err := p.indexer.ByIndex(labelIndex, labelIndexValue(namespace, label))
 		if err != nil {
 			return nil, err
 		}
-		if fewest < 0 || len(keys) < fewest {
-			index, value, fewest = labelIndex, labelIndexValue(namespace, label), len(keys)
+		if !indexed || len(pods) < len(fewest) {
+			fewest, indexed = pods, true
 		}
 	}
-	return p.indexer.ByIndex(index, value)
+	if indexed {
+		return fewest, nil
+	}
+	return p.indexer.ByIndex(cache.NamespaceIndex, namespace)
 }
