@@ -237,12 +237,10 @@ var spoils = []weighted[func(*generator, *autoscalingv2.HorizontalPodAutoscalerS
 		}
 	}},
 	{2, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
-		least := oneOf(g.random, 0, 0, s.MaxReplicas+1)
-		s.MinReplicas = &least
+		more := s.MaxReplicas + 1
+		s.MinReplicas = oneOf(g.random, nil, new(int32), &more)
 	}},
-	{0.5, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
-		s.MaxReplicas = oneOf[int32](g.random, 0, -2)
-	}},
+	{0.5, func(_ *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) { s.MaxReplicas = 0 }},
 	{2, func(g *generator, s *autoscalingv2.HorizontalPodAutoscalerSpec) {
 		if s.Behavior == nil {
 			s.Behavior = g.behavior()
