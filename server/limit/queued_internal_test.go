@@ -107,6 +107,15 @@ func TestAPausedCallTakesNothingOfItsCallersShare(t *testing.T) {
 		l.shedder.mayRun.Store(8)
 		l.shedder.shedding.Store(true)
 		l.identities.active.Store(2)
+		var early [7]Ticket // a caller may have more than its share until more than three quarters run
+		for i := range early {
+			if refusal := l.Admit(&early[i], "a", 1); refusal.Refused() != (i == 6) {
+				t.Errorf("early call %d: %v", i, refusal.Reason)
+			}
+		}
+		for i := range early {
+			early[i].Release()
+		}
 		var calls [8]Ticket // of each caller four, which is its share
 		for i := range calls {
 			if refusal := l.Admit(&calls[i], string(rune('a'+i%2)), 1); refusal.Refused() {
