@@ -138,6 +138,12 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 	if m := s.fleet(t).GetMembers()[1]; m.GetError() != "" {
 		t.Errorf("it is not refused any more: %v", m)
 	}
+	s.Clock.Advance(time.Second)
+	err = s.try(t, member(west, 3, 60, func(r *setpointv1.RecommendRequest) { r.Spec.Metrics = nil }))
+	want(t, "no metrics", err, codes.FailedPrecondition, "FLEET_DIFFERS")
+	if m := s.fleet(t).GetMembers()[1]; m.GetState() != "FRESH" || m.GetError() != "" {
+		t.Errorf("while its last digest counts nobody is told: %v", m)
+	}
 }
 
 // Who is not a member learns the same of a fleet as of none.

@@ -308,10 +308,10 @@ func TestSharesOfACluster(t *testing.T) {
 	}
 }
 
-// watched returns an instance on an engine, which reads once a second, and its warnings.
+// watched returns an instance on an engine, which reads once a second, and its log.
 func watched(t *testing.T, e store.Engine) (*overrides.Overrides, *observer.ObservedLogs) {
 	t.Helper()
-	core, logs := observer.New(zapcore.WarnLevel)
+	core, logs := observer.New(zapcore.InfoLevel)
 	o, err := overrides.New(e, overrides.Options{Log: zap.New(core)})
 	if err != nil {
 		t.Fatal(err)

@@ -239,7 +239,7 @@ func TestStoreIsAway(t *testing.T) {
 }
 
 // A shard that does not respond delays no cluster on another one: neither its first decision nor what others change,
-// and of a batch all that is elsewhere is decided.
+// and of a batch all that is elsewhere is decided. The log tells once that it does not respond, and once that it does.
 func TestAShardDoesNotRespond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
@@ -248,7 +248,7 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		one := create(t, other, shop, "freeze", held(time.Hour)).GetName()
 		e.ill.Store(&ill)
 		started := time.Now()
-		o := running(t, instance(t, e))
+		o, logs := watched(t, e)
 		known := func(cluster string) bool {
 			_, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"})
 			return known
@@ -298,6 +298,12 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		}
 		if waited := time.Since(began); waited != 0 {
 			t.Errorf("decisions of a batch waited for %s more", waited)
+		}
+		before := logs.Len()
+		e.ill.Store(nil)
+		time.Sleep(time.Minute)
+		if all := logs.All(); before != 1 || len(all) != 2 || all[1].Message != "overrides read again" {
+			t.Errorf("%d lines in the log, %d while it does not respond", len(all), before)
 		}
 	})
 }
