@@ -1,6 +1,7 @@
 package scalecache_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -28,6 +29,8 @@ type rights struct {
 	may bool
 	// unknown is the error of an access review. Guarded by mu.
 	unknown error
+	// served is the only version of deployments that the API server serves; empty: v1. Guarded by mu.
+	served string
 	// busy makes the API server put off new watches. Guarded by mu.
 	busy bool
 	// asked and listed are the namespaces of reviews and lists. Guarded by mu.
@@ -44,23 +47,35 @@ func (r *rights) MayWatch(_ context.Context, _ schema.GroupVersionResource, name
 	return r.may && r.unknown == nil, r.unknown
 }
 
-// meet refuses or allows a request.
+// refusal is why a request is refused; nil: it is not. The caller holds the lock.
+func (r *rights) refusal(action k8stesting.Action) error {
+	switch {
+	case !r.may:
+		return apierrors.NewForbidden(deployments, "", errors.New("no rights"))
+	case action.GetResource().Version != cmp.Or(r.served, "v1"):
+		return apierrors.NewNotFound(deployments, "")
+	}
+	return nil
+}
+
+// meet refuses or allows a list.
 func (r *rights) meet(action k8stesting.Action) (bool, runtime.Object, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.listed = append(r.listed, action.GetNamespace())
-	if !r.may {
-		return true, nil, apierrors.NewForbidden(deployments, "", errors.New("no rights"))
+	err := r.refusal(action)
+	if err == nil && r.served != "" { // the fake has v1 only
+		return true, &metav1.List{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: []runtime.RawExtension{{Object: deployment("7")}}}, nil
 	}
-	return false, nil, nil
+	return err != nil, nil, err
 }
 
 // watch starts an empty watch, or refuses it.
-func (r *rights) watch(k8stesting.Action) (bool, watch.Interface, error) {
+func (r *rights) watch(action k8stesting.Action) (bool, watch.Interface, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.may {
-		return true, nil, apierrors.NewForbidden(deployments, "", errors.New("no rights"))
+	if err := r.refusal(action); err != nil {
+		return true, nil, err
 	}
 	if r.busy {
 		return true, nil, apierrors.NewTooManyRequests("later", 1)
@@ -92,6 +107,18 @@ func (r *rights) counts() (asked, listed int) {
 	return len(r.asked), len(r.listed)
 }
 
+// servedMapper knows the version that the API server serves.
+type servedMapper struct {
+	meta.RESTMapper
+	rights *rights
+}
+
+func (m *servedMapper) ResourceFor(of schema.GroupVersionResource) (schema.GroupVersionResource, error) {
+	m.rights.mu.Lock()
+	defer m.rights.mu.Unlock()
+	return of.GroupResource().WithVersion(cmp.Or(m.rights.served, "v1")), nil
+}
+
 // within runs a test in a bubble, with versions watched by an account of these permissions, and
 // one deployment, shop/web.
 func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.T, versions *scalecache.WatchedVersions)) {
@@ -107,7 +134,7 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 		mapper := meta.NewDefaultRESTMapper(nil)
 		mapper.Add(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}, meta.RESTScopeNamespace)
 		ctx, cancel := context.WithCancel(context.Background())
-		versions := scalecache.Watch(ctx, client, mapper, scalecache.WatchOptions{Namespaces: namespaces, Access: r})
+		versions := scalecache.Watch(ctx, client, &servedMapper{mapper, r}, scalecache.WatchOptions{Namespaces: namespaces, Access: r})
 		defer func() {
 			cancel()
 			versions.Wait()
@@ -209,6 +236,25 @@ func TestVersionsWhoseWatchIsPutOff(t *testing.T) {
 		r.allow(true)
 		if !after(versions, 5*time.Minute) {
 			t.Error("what is watched again is not known")
+		}
+	})
+}
+
+// A CustomResourceDefinition may cease to serve the version that is watched.
+func TestTheWatchedVersionIsServedNoMore(t *testing.T) {
+	t.Parallel()
+	r := &rights{may: true, served: "v1beta1"}
+	r.within(t, nil, func(t *testing.T, versions *scalecache.WatchedVersions) {
+		if !after(versions, time.Minute) {
+			t.Error("what it may watch is not known")
+		}
+		r.mu.Lock()
+		r.served = "v1"
+		r.mu.Unlock()
+		r.end(false) // the watch is refused then
+		r.allow(true)
+		if !after(versions, 10*time.Minute) {
+			t.Error("the version that is served now is not watched")
 		}
 	})
 }

@@ -83,7 +83,7 @@ func (v *WatchedVersions) Wait() {
 	}
 }
 
-// watch returns the watch of a resource, starting it if necessary; nil if there can't be one.
+// watch returns the watch of a resource, starting it if necessary; nil after the end.
 func (v *WatchedVersions) watch(resource schema.GroupResource, namespace string) *metadataWatch {
 	of := watched{resource: resource, namespace: v.scope(namespace)}
 	v.mu.Lock()
@@ -94,11 +94,7 @@ func (v *WatchedVersions) watch(resource schema.GroupResource, namespace string)
 	if v.ctx.Err() != nil {
 		return nil
 	}
-	version, err := v.mapper.ResourceFor(resource.WithVersion(""))
-	if err != nil {
-		return nil
-	}
-	watch := &metadataWatch{client: v.client, access: v.options.Access, resource: version, namespace: of.namespace, ended: make(chan struct{})}
+	watch := &metadataWatch{client: v.client, access: v.options.Access, mapper: v.mapper, resource: resource, namespace: of.namespace, ended: make(chan struct{})}
 	v.watches[of] = watch
 	go watch.run(v.ctx)
 	return watch

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,7 +30,8 @@ const (
 type metadataWatch struct {
 	client    metadata.Interface
 	access    Access // may be nil
-	resource  schema.GroupVersionResource
+	mapper    meta.RESTMapper
+	resource  schema.GroupResource
 	namespace string
 	// ended is closed when the watch has ended.
 	ended chan struct{}
@@ -46,9 +48,11 @@ type metadataWatch struct {
 func (w *metadataWatch) run(ctx context.Context) {
 	defer close(w.ended)
 	for pause := firstRefusal; ; pause = min(2*pause, lastRefusal) {
-		if w.mayWatch(ctx) {
+		// The version may be another one each time: a CustomResourceDefinition may cease to serve one.
+		version, err := w.mapper.ResourceFor(w.resource.WithVersion(""))
+		if err == nil && w.mayWatch(ctx, version) {
 			began := time.Now()
-			w.watch(ctx)
+			w.watch(ctx, version)
 			if time.Since(began) > lastRefusal {
 				pause = firstRefusal
 			}
@@ -62,19 +66,19 @@ func (w *metadataWatch) run(ctx context.Context) {
 }
 
 // mayWatch reports whether a watch is worth trying, also if the permission is unknown.
-func (w *metadataWatch) mayWatch(ctx context.Context) bool {
+func (w *metadataWatch) mayWatch(ctx context.Context, version schema.GroupVersionResource) bool {
 	if w.access == nil {
 		return true
 	}
-	may, err := w.access.MayWatch(ctx, w.resource, w.namespace)
+	may, err := w.access.MayWatch(ctx, version, w.namespace)
 	return may || err != nil
 }
 
 // watch runs an informer until it is refused or the context ends.
-func (w *metadataWatch) watch(ctx context.Context) {
+func (w *metadataWatch) watch(ctx context.Context, version schema.GroupVersionResource) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	objects := w.client.Resource(w.resource).Namespace(w.namespace)
+	objects := w.client.Resource(version).Namespace(w.namespace)
 	informer := cache.NewSharedIndexInformer(cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			return objects.List(ctx, options)
