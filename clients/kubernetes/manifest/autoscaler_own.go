@@ -68,7 +68,7 @@ type detail struct {
 	stages    *setpointv1.Stages
 	staged    bool
 	fallbacks int
-	// fleet is empty if an annotation may name it.
+	// fleet is that of an Autoscaler's spec; an HPA's annotation has its own.
 	fleet string
 }
 
@@ -101,8 +101,8 @@ func (d *Dump) SpecFallbacks(a *autoscalingv2.HorizontalPodAutoscaler) int {
 // Fleet returns the fleet that one of the dump's autoscalers is a member of, as its spec or its annotation
 // says; empty: of none.
 func (d *Dump) Fleet(a *autoscalingv2.HorizontalPodAutoscaler) (string, error) {
-	if name := d.details[a].fleet; name != "" {
-		return name, nil
+	if more := d.details[a]; more.version == autoscalingv1.GroupVersion.String() {
+		return (&autoscalingv1.AutoscalerSpec{Fleet: more.fleet}).FleetName()
 	}
 	return autoscalingv1.AnnotatedFleet(a.Annotations)
 }

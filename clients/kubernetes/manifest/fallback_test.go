@@ -60,6 +60,29 @@ func TestFallbacksOfManifests(t *testing.T) {
 	}
 }
 
+// A fleet is named where the agent reads it: by a HorizontalPodAutoscaler's annotation, by an Autoscaler's spec.
+func TestFleetsOfManifests(t *testing.T) {
+	t.Parallel()
+	const fleet = "clusters/all/namespaces/shop/targets/web"
+	const annotated = ", annotations: {setpoint.dev/fleet: " + fleet + "}"
+	for _, c := range []struct{ name, text, want, err string }{
+		{"an annotated HPA", manifestOf(hpaHead, annotated, "{replicas: 4}", ""), fleet, ""},
+		{"an Autoscaler", manifestOf(ownHead, "", "{replicas: 4}", "  fleet: "+fleet), fleet, ""},
+		{"an annotated Autoscaler", manifestOf(ownHead, annotated, "{replicas: 4}", ""), "", ""},
+		{"an Autoscaler whose fleet is no name", manifestOf(ownHead, "", "{replicas: 4}", "  fleet: web"), "", "spec.fleet: "},
+	} {
+		dump := manifest.Dump{Own: true}
+		if err := dump.Read("a.yaml", strings.NewReader(c.text)); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+			continue
+		}
+		got, err := dump.Fleet(dump.Autoscalers[0])
+		if got != c.want || (err == nil) != (c.err == "") || err != nil && !strings.HasPrefix(err.Error(), c.err) {
+			t.Errorf("%s: %q, %v", c.name, got, err)
+		}
+	}
+}
+
 func TestFallbacksOfManifestsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ name, metadata, fallback, want string }{
