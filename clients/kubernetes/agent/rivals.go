@@ -136,7 +136,7 @@ func (l *rivals) notice(s seen) {
 	}
 	if is := s.rivalry.certain; is != was {
 		l.count(is)
-		if !is {
+		if !is && !s.shadow {
 			l.log.Info("no other controller has written the status for a while, acting again", zap.Stringer("object", s.key))
 		}
 	}
