@@ -1,6 +1,7 @@
 package apierror
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"errors"
@@ -59,7 +60,7 @@ func StoreAwayBecause(err error) string {
 	return StoreAway(err)
 }
 
-// storeCause is the cause, "" if nothing is known of it, Redis' word or number for it, and whether the store has
+// storeCause is the cause, "" if nothing is known of it, Redis' words or number for it, and whether the store has
 // answered.
 func storeCause(err error) (cause, word string, answers bool) {
 	var reply interface {
@@ -70,6 +71,10 @@ func storeCause(err error) (cause, word string, answers bool) {
 		error
 		Acknowledged() string
 	}
+	var lack interface {
+		error
+		Lacks() string
+	}
 	var authority x509.UnknownAuthorityError
 	var name x509.HostnameError
 	var invalid x509.CertificateInvalidError
@@ -77,6 +82,8 @@ func storeCause(err error) (cause, word string, answers bool) {
 	var number syscall.Errno
 	var slow net.Error
 	switch {
+	case errors.As(err, &lack):
+		return replyWords["NOPERM"], cmp.Or(lack.Lacks(), "NOPERM"), true
 	case errors.As(err, &reply):
 		first, _, _ := strings.Cut(reply.Error(), " ")
 		if what, known := replyWords[first]; known {

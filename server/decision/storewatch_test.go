@@ -225,6 +225,14 @@ type reply string
 func (r reply) Error() string { return string(r) }
 func (reply) RedisError()     {}
 
+// lack is an error of an engine whose user lacks rights.
+type lack struct {
+	reply
+	rights string
+}
+
+func (l lack) Lacks() string { return l.rights }
+
 type acknowledged string
 
 func (a acknowledged) Error() string        { return "too few: " + string(a) }
@@ -301,6 +309,8 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		{dialing(errors.New("remote error: tls: certificate required")), "the history store can't be reached: no TLS connection"},
 		{reply("WRONGPASS invalid username-password pair"), "the history store can't be used: it refuses the password (WRONGPASS)"},
 		{reply("NOPERM User setpoint has no permissions"), "the history store can't be used: its user lacks rights (NOPERM)"},
+		{fmt.Errorf("ping: %w", lack{"NOPERM User setpoint has no permissions; ACL SETUSER setpoint +zadd", "+zadd"}), "the history store can't be used: its user lacks rights (+zadd)"},
+		{lack{reply: "ERR ACL failure in script"}, "the history store can't be used: its user lacks rights (NOPERM)"},
 		{reply("OOM command not allowed when used memory > 'maxmemory'."), "the history store can't be used: it is full (OOM)"},
 		{fmt.Errorf("ping: %w (%w)", context.DeadlineExceeded, acknowledged("0 of 1")), "the history store can't be used: too few replicas acknowledge what it writes (0 of 1)"},
 		{reply("SECRET something else"), "the history store can't be used: it answers with an error"},

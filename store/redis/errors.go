@@ -95,8 +95,7 @@ func replyFault(text string) fault {
 		return fault{again: true, kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR invalid password"):
 		return fault{refused: true, kind: store.ErrUnavailable}
-	case strings.HasPrefix(text, "ERR The user executing the script"), strings.HasPrefix(text, "ERR ACL failure in script"), strings.Contains(text, "-NOPERM "):
-		// Redis 6, 7.0 and 7.2 report so that the ACL forbids a command of a script.
+	case lacksRight(text):
 		return fault{kind: store.ErrUnavailable}
 	case strings.Contains(text, "-OOM "):
 		// Redis 6 reports errors of a script's commands so.
@@ -114,7 +113,7 @@ func isFull(err error) bool {
 }
 
 // operationError wraps a command's error.
-func operationError(ctx context.Context, operation string, err error) error {
+func (s *Store) operationError(ctx context.Context, operation string, err error) error {
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%s: %w: %w (%w)", operation, store.ErrUnavailable, ctxErr, err)
 	}
@@ -122,6 +121,7 @@ func operationError(ctx context.Context, operation string, err error) error {
 		// go-redis calls sentinels unreachable that answer that there is no such master.
 		err = fmt.Errorf("a sentinel does not know the master of the URL: %w", err)
 	}
+	err = s.explained(err)
 	kind := faultOf(err).kind
 	if kind == nil || errors.Is(err, kind) {
 		return fmt.Errorf("%s: %w", operation, err)

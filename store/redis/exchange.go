@@ -82,7 +82,7 @@ func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) 
 		s.reconsider(ctx)
 	}
 	for _, i := range run.pending {
-		run.fail(n, i, operationError(ctx, x.operation, run.last[i]))
+		run.fail(n, i, s.operationError(ctx, x.operation, run.last[i]))
 	}
 	return run.errs
 }
@@ -147,7 +147,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 			r.doubtful[i] = true
 		}
 		if !f.again || f.doubtful && r.exchange.once {
-			r.fail(n, i, operationError(ctx, r.exchange.operation, err))
+			r.fail(n, i, r.store.operationError(ctx, r.exchange.operation, err))
 			continue
 		}
 		if f.now {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -230,7 +229,7 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	}
 	now, err := s.client.Time(ctx).Result()
 	if err != nil {
-		return time.Time{}, operationError(ctx, "time", err)
+		return time.Time{}, s.operationError(ctx, "time", err)
 	}
 	return now, nil
 }
@@ -239,7 +238,7 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 const pingKeys = 16
 
 // Ping implements store.Store. It writes, because a server that is full, read-only or
-// without a quorum answers reads but is of no use. A Cluster is up as long as any of
+// without a quorum answers reads but is of no use, nor is one whose user lacks rights. A Cluster is up as long as any of
 // its shards is: an instance can still serve those targets.
 func (s *Store) Ping(ctx context.Context) error {
 	if err := s.begin(ctx, "ping"); err != nil {
@@ -249,18 +248,28 @@ func (s *Store) Ping(ctx context.Context) error {
 	if s.options.Cluster {
 		n = pingKeys
 	}
-	errs := s.perform(ctx, n, &exchange{
+	errs := s.perform(ctx, 2*n, &exchange{
 		operation: "ping",
 		durable:   true,
 		args: func(i int, whole bool) []any {
-			return pingScript.args(whole, []string{s.layout.bases[i*bucketCount/pingKeys] + "p"})
+			keys := s.layout.pingKeys(i / 2 * bucketCount / pingKeys)
+			if i%2 == 1 { // a server that lost its scripts is sent them
+				return []any{"eval", "return 0", 1, keys[0]}
+			}
+			return pingScript.args(whole, keys)
 		},
-		take: func(int, any, bool) error { return nil },
+		take: func(_ int, reply any, _ bool) error { return s.lacks(reply) },
 	})
-	if slices.Contains(errs, nil) {
+	if errs == nil {
 		return nil
 	}
-	return joined(errs)
+	nodes := make([]error, n)
+	for i := range nodes {
+		if nodes[i] = cmp.Or(errs[2*i], errs[2*i+1]); nodes[i] == nil {
+			return nil
+		}
+	}
+	return joined(nodes)
 }
 
 // Close implements store.Store.

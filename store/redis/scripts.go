@@ -300,10 +300,33 @@ while count > 0 and room >= largest do
 end
 return all`)
 
-	// pingScript writes KEYS[1], which lives for a minute. It is a script because a
-	// server that cannot run scripts is of no use. Its reply differs from that of a
-	// successful swap, so that tests can tell them apart on the wire.
-	pingScript = newScript(`redis.call('SET', KEYS[1], '', 'PX', 60000)
+	// pingScript writes KEYS[1], which lives for a minute, and tries all commands without which records can't be kept, with
+	// no effect: on the record KEYS[2], which no target has, and the index KEYS[3]. It returns those that the user may
+	// not run, or 0: that differs from the reply of a successful swap, so that tests can tell them apart on the
+	// wire. It is a script because a server that cannot run scripts is of no use.
+	pingScript = newScript(`local refused = {}
+local function try(...)
+  local reply = redis.pcall(...)
+  local why = type(reply) == 'table' and reply.err
+  if not why then return end
+  if not string.find(why, 'NOPERM', 1, true) and not string.find(why, 'ACL failure', 1, true) and
+    not string.find(why, 'The user executing the script', 1, true) then return reply end
+  refused[#refused + 1] = (...)
+end
+local failed = try('SET', KEYS[1], '', 'PX', 60000)
+if failed then return failed end
+try('GET', KEYS[1])
+try('GETRANGE', KEYS[1], 0, 8)
+try('STRLEN', KEYS[1])
+try('EXISTS', KEYS[2])
+try('DEL', KEYS[2])
+try('PEXPIRE', KEYS[2], 1)
+try('ZADD', KEYS[3], 'XX', 0, '')
+try('ZRANGE', KEYS[3], '-', '+', 'BYLEX', 'LIMIT', 0, 0)
+try('ZLEXCOUNT', KEYS[3], '-', '+')
+try('ZREM', KEYS[3], '')
+try('TIME')
+if #refused > 0 then return refused end
 return 0`)
 
 	// purgeScript removes ARGV[1] from the index KEYS[2] if the record KEYS[1] does not

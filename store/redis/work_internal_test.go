@@ -188,7 +188,7 @@ var worked = map[string]work{
 	}, 10, store.MaxFeedEntryBytes + 64 + 64*store.MaxFeedPageBytes/store.MaxFeedEntryBytes},
 	"pingScript": {func(w *worker) func() int {
 		return func() int { w.check(w.s.Ping(w.t.Context())); return 0 }
-	}, 1, 0},
+	}, 12, 0}, // all that records need
 	"purgeScript": {func(w *worker) func() int {
 		w.create("t")
 		w.check(w.admin.Del(w.t.Context(), w.s.layout.place(w.key("t")).record()).Err())
