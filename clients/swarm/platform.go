@@ -267,7 +267,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 	return &agent.Observation{
 		Request:  request,
 		InCharge: &shadow.Side{Replicas: replicas}, Against: "the count of the service",
-		Notice: notice(tasks, replicas), Native: s,
+		Notice: notice(&s.Service, tasks, replicas), Native: s,
 	}, nil
 }
 

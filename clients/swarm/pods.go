@@ -3,6 +3,7 @@ package swarm
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"time"
@@ -34,22 +35,28 @@ func stageOf(s swarm.TaskState) int { return slices.Index(stages, s) }
 // shutting down, and for each slot whose newest task has failed that one. Older tasks of a slot
 // are no pods. skew says how far this clock is ahead of a node's.
 func pods(tasks []swarm.Task, skew func(node string) time.Duration) []*setpointv1.Pod {
-	newest := map[int]*swarm.Task{}
-	for i := range tasks {
-		t := &tasks[i]
-		if last := newest[t.Slot]; last == nil || cmp.Or(t.CreatedAt.Compare(last.CreatedAt), cmp.Compare(t.ID, last.ID)) > 0 {
-			newest[t.Slot] = t
-		}
-	}
 	var out []*setpointv1.Pod
-	for i := range tasks {
-		t := &tasks[i]
-		if stageOf(t.Status.State) <= running || newest[t.Slot] == t && hasFailed(t.Status.State) {
-			out = append(out, pod(t, skew(t.NodeID)))
+	for _, slot := range bySlot(tasks) {
+		for i, t := range slot {
+			if stageOf(t.Status.State) <= running || i == 0 && hasFailed(t.Status.State) {
+				out = append(out, pod(t, skew(t.NodeID)))
+			}
 		}
 	}
 	slices.SortFunc(out, func(a, b *setpointv1.Pod) int { return cmp.Compare(a.GetName(), b.GetName()) })
 	return out
+}
+
+// bySlot are the tasks of each slot, the newest first.
+func bySlot(tasks []swarm.Task) map[int][]*swarm.Task {
+	slots := map[int][]*swarm.Task{}
+	for i := range tasks {
+		slots[tasks[i].Slot] = append(slots[tasks[i].Slot], &tasks[i])
+	}
+	for _, slot := range slots {
+		slices.SortFunc(slot, func(a, b *swarm.Task) int { return cmp.Or(b.CreatedAt.Compare(a.CreatedAt), cmp.Compare(b.ID, a.ID)) })
+	}
+	return slots
 }
 
 func hasFailed(s swarm.TaskState) bool {
@@ -125,33 +132,64 @@ func present(pods []*setpointv1.Pod) int32 {
 	return n
 }
 
-// notice says that tasks of a service don't run, and why; empty: all run, or may be about to.
-func notice(tasks []swarm.Task, replicas int32) string {
+// notice says that tasks of a service don't run, and why; empty: all run, or may be about to. Only slots
+// in which no task runs tell why: what failed in the others is over.
+func notice(s *swarm.Service, tasks []swarm.Task, replicas int32) string {
 	var last *swarm.Task
 	var runs, failed int32
-	for i := range tasks {
-		t := &tasks[i]
-		switch {
-		case hasFailed(t.Status.State):
-			failed++
-		case stageOf(t.DesiredState) > running:
-			continue // it is to end, also one that counts as running on a node that is down
-		case t.Status.State == swarm.TaskStateRunning:
+	for _, slot := range bySlot(tasks) {
+		if slices.ContainsFunc(slot, func(t *swarm.Task) bool {
+			// One that is to end may count as running on a node that is down.
+			return t.Status.State == swarm.TaskStateRunning && stageOf(t.DesiredState) <= running
+		}) {
 			runs++
 			continue
 		}
-		if t.Status.Err != "" && (last == nil || t.Status.Timestamp.After(last.Status.Timestamp)) {
-			last = t
+		why := cause(s, slot)
+		for _, t := range why {
+			if hasFailed(t.Status.State) {
+				failed++
+			}
+		}
+		if len(why) > 0 && (last == nil || why[0].Status.Timestamp.After(last.Status.Timestamp)) {
+			last = why[0]
 		}
 	}
 	if last == nil || runs >= replicas {
 		return ""
 	}
-	text := fmt.Sprintf("%d of %d tasks run: %s", runs, replicas, agent.Shorten(last.Status.Err))
+	said := agent.Shorten(last.Status.Err)
+	if last.Status.State == swarm.TaskStateComplete {
+		said = "they end by themselves with code 0, so that replicas can't stay running"
+	}
+	text := fmt.Sprintf("%d of %d tasks run: %s", runs, replicas, said)
 	if failed > 0 {
 		text += fmt.Sprintf(" (%d failed)", failed)
 	}
 	return text
+}
+
+// cause are the tasks that say why a slot does not run, of those with the spec that is in force: its newest
+// one, or while that starts, those before it that ended by themselves, and not because the swarm stopped them.
+func cause(s *swarm.Service, slot []*swarm.Task) (why []*swarm.Task) {
+	for _, t := range slot {
+		ended := hasFailed(t.Status.State) || t.Status.State == swarm.TaskStateComplete
+		if !inForce(s, t) || t.DesiredState == swarm.TaskStateRemove || !ended && stageOf(t.DesiredState) > running {
+			break
+		}
+		if ended || t.Status.Err != "" {
+			why = append(why, t)
+		}
+	}
+	return why
+}
+
+// inForce reports whether a task has the service's spec of now: an update leaves it to tasks of the one
+// before until it replaces them. Only of services the engine says what they run in.
+func inForce(s *swarm.Service, t *swarm.Task) bool {
+	now, spec := s.Spec.TaskTemplate, t.Spec
+	now.Runtime, spec.Runtime = "", ""
+	return reflect.DeepEqual(now, spec)
 }
 
 // WithoutRequest returns the resources whose utilization a service is scaled by, but of which its

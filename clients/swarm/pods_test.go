@@ -150,7 +150,13 @@ func TestTasksThatDoNotRunAreTold(t *testing.T) {
 		t.Status.Err = err
 		return t
 	}
-	const run, shut = swarm.TaskStateRunning, swarm.TaskStateShutdown
+	other := func(t swarm.Task) swarm.Task {
+		t.Spec.ForceUpdate++
+		return t
+	}
+	const run, shut, done = swarm.TaskStateRunning, swarm.TaskStateShutdown, swarm.TaskStateComplete
+	const endsItself = "they end by themselves with code 0, so that replicas can't stay running"
+	service := swarm.Service{Spec: swarm.ServiceSpec{TaskTemplate: swarm.TaskSpec{Runtime: swarm.RuntimeContainer}}} // which tasks don't have
 	for _, tt := range []struct {
 		name  string
 		tasks []swarm.Task
@@ -169,9 +175,23 @@ func TestTasksThatDoNotRunAreTold(t *testing.T) {
 		{"a node that went down, and no room for what it ran", []swarm.Task{
 			task("1", 1, 0, run, shut), with(task("2", 1, 9, swarm.TaskStatePending, run), "no suitable node (1 node not available for new tasks)"),
 		}, 1, "0 of 1 tasks run: no suitable node (1 node not available for new tasks)"},
+		{"a failure in a slot that runs again, while another starts", []swarm.Task{
+			task("1", 1, 10, run, run), with(task("0", 1, 0, swarm.TaskStateFailed, shut), "gone"), task("2", 2, 10, swarm.TaskStatePreparing, run),
+		}, 2, ""},
+		{"a failure before the swarm stopped what followed", []swarm.Task{
+			with(task("0", 1, 0, swarm.TaskStateFailed, shut), "gone"), task("1", 1, 10, shut, shut), task("2", 1, 20, swarm.TaskStatePreparing, run),
+		}, 1, ""},
+		{"failures of the spec before", []swarm.Task{other(with(task("0", 1, 0, swarm.TaskStateFailed, shut), "gone")), task("1", 1, 10, swarm.TaskStatePreparing, run)}, 1, ""},
+		{"an update that did not get to a slot that fails", []swarm.Task{task("1", 1, 10, run, run), other(with(task("2", 2, 0, swarm.TaskStateRejected, shut), "No such image"))}, 2, ""},
+		{"an update that starts the new one first", []swarm.Task{other(task("0", 1, 0, run, run)), with(task("1", 1, 10, swarm.TaskStatePending, run), "no suitable node")}, 1, ""},
+		{"a slot that is given up", []swarm.Task{with(task("1", 1, 0, swarm.TaskStateFailed, swarm.TaskStateRemove), "gone")}, 1, ""},
+		{"they are done", []swarm.Task{task("1", 1, 0, done, shut), task("2", 2, 0, done, shut)}, 2, "0 of 2 tasks run: " + endsItself},
+		{"they are started again and again", []swarm.Task{
+			task("1", 1, 0, done, shut), task("2", 1, 9, done, shut), task("3", 1, 18, swarm.TaskStateReady, swarm.TaskStateReady),
+		}, 1, "0 of 1 tasks run: " + endsItself},
 		{"tasks that are to end", []swarm.Task{with(task("1", 1, 0, swarm.TaskStatePending, shut), "no suitable node")}, 1, ""},
 	} {
-		if got := notice(tt.tasks, tt.count); got != tt.want {
+		if got := notice(&service, tt.tasks, tt.count); got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.name, got, tt.want)
 		}
 	}
