@@ -1,9 +1,9 @@
 package main
 
-// newest keeps a target's series of the instance that decided for it last: any instance
-// may decide, and each exports its own last decision.
+// newest keeps a target's series of the instance of its job that decided for it last: any
+// instance may decide, and each exports its own last decision.
 func newest(metric, matchers string) string {
-	return metric + matchers + " and on (instance, cluster, namespace, target) topk by (cluster, namespace, target) (1, setpoint_target_last_decision_timestamp_seconds" + matchers + ")"
+	return metric + matchers + " and on (job, instance, cluster, namespace, target) topk by (job, cluster, namespace, target) (1, setpoint_target_last_decision_timestamp_seconds" + matchers + ")"
 }
 
 // targetMetrics is the requirement of panels about single targets.
@@ -23,9 +23,9 @@ func targets() dashboard {
 			stat("Decisions a second", unitRate, "Recorded decisions of all instances.", "sum(rate(setpoint_decisions_total"+all+"[$__rate_interval]))"),
 			stat("Changes an hour", unitNone, "Decisions of the last hour that changed a count.", `sum(increase(setpoint_decisions_total`+chosen(`action!="NONE"`)+`[1h]))`),
 			stat("Failing metrics", unitShare, "Share of decisions that held the count because metrics could not be computed. Red where SetpointMetricsFail fires.",
-				`sum(rate(setpoint_decision_paths_total`+chosen(`path="MetricsFailed"`)+`[$__rate_interval])) / (sum(rate(setpoint_decision_paths_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.1),
+				share("setpoint_decision_paths_total"+chosen(`path="MetricsFailed"`), "setpoint_decision_paths_total"+all)).red(0.1),
 			stat("Failed recommendations", unitShare, "Share of recommendations that failed.",
-				`sum(rate(setpoint_recommendations_total`+chosen(`outcome="failed"`)+`[$__rate_interval])) / (sum(rate(setpoint_recommendations_total`+all+`[$__rate_interval])) > 0) or vector(0)`).red(0.01),
+				share("setpoint_recommendations_total"+chosen(`outcome="failed"`), "setpoint_recommendations_total"+all)).red(0.01),
 
 			row("Decisions"),
 			stacked("Changes", unitRate, "Decisions that changed a count, by direction.", rate("setpoint_decisions_total", "action", `action!="NONE"`)),
@@ -78,14 +78,15 @@ func targets() dashboard {
 
 // target is about one of them.
 func target() dashboard {
-	const one = `{cluster="$cluster", namespace="$namespace", target="$target"}`
+	const one = `{job="$job", cluster="$cluster", namespace="$namespace", target="$target"}`
 	return dashboard{
 		uid: "setpoint-target", title: "Setpoint / Target",
 		about: "One target's counts. It needs --target-metrics. The page at /ui/ and `setpoint targets decisions` say why.",
 		variables: []variable{
-			{name: "cluster", title: "Cluster", query: "label_values(setpoint_target_desired_replicas, cluster)", one: true},
-			{name: "namespace", title: "Namespace", query: `label_values(setpoint_target_desired_replicas{cluster="$cluster"}, namespace)`, one: true},
-			{name: "target", title: "Target", query: `label_values(setpoint_target_desired_replicas{cluster="$cluster", namespace="$namespace"}, target)`, one: true},
+			{name: "job", title: "Job", query: "label_values(setpoint_target_desired_replicas, job)", one: true},
+			{name: "cluster", title: "Cluster", query: `label_values(setpoint_target_desired_replicas{job="$job"}, cluster)`, one: true},
+			{name: "namespace", title: "Namespace", query: `label_values(setpoint_target_desired_replicas{job="$job", cluster="$cluster"}, namespace)`, one: true},
+			{name: "target", title: "Target", query: `label_values(setpoint_target_desired_replicas{job="$job", cluster="$cluster", namespace="$namespace"}, target)`, one: true},
 		},
 		panels: []panel{
 			stat("Current", unitNone, "Replicas at the last decision.", "max("+newest("setpoint_target_current_replicas", one)+")"),

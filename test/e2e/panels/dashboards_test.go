@@ -76,7 +76,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 		Parent: "clusters/red/namespaces/shop/targets/other", Override: &setpointv1.Override{Hold: true, Reason: "test", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
 	})
 	kit.Must(t, err)
-	one := map[string]string{"cluster": "red", "namespace": "shop", "target": "web"}
+	one := map[string]string{"job": "setpoint", "cluster": "red", "namespace": "shop", "target": "web"}
 	panels.AwaitFilled(t, url, "setpoint-targets.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
 	panels.AwaitFilled(t, url, "setpoint-service.json", nil, nil)

@@ -168,14 +168,14 @@ func valuesOf(t *testing.T, definition string) string {
 	return fmt.Sprintf(`count by (%s) (%s) > 0`, parts[2], parts[1])
 }
 
-// replacer replaces Grafana's variables: all jobs and instances, and an interval since the
-// start.
+// replacer replaces Grafana's variables: those of a single target, else all jobs and
+// instances, and an interval since the start.
 func replacer(variables map[string]string) *strings.Replacer {
-	pairs := []string{"$__rate_interval", "5m", "$job", ".*", "$instance", ".*"}
+	var pairs []string
 	for name, value := range variables {
 		pairs = append(pairs, "$"+name, value)
 	}
-	return strings.NewReplacer(pairs...)
+	return strings.NewReplacer(append(pairs, "$__rate_interval", "5m", "$job", ".*", "$instance", ".*")...)
 }
 
 // filled returns why none of the queries has a number, nil if one has. Every query must be
