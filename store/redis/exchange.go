@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -107,7 +108,10 @@ func (r *run) fail(n, i int, err error) {
 		r.errs = make([]error, n)
 	}
 	r.errs[i] = err
-	r.store.stats.failures.Add(1)
+	// Of a record that can't be read, the command succeeded: the store's own errors count it.
+	if !errors.Is(err, store.ErrUnreadable) {
+		r.store.stats.failures.Add(1)
+	}
 }
 
 // attempt sends the pending commands and keeps those to retry. It returns the gravest
