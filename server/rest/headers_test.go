@@ -38,6 +38,7 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		code          int
 	}{
 		{"If-Match", `"bad"`, http.StatusBadRequest},
+		{"If-None-Match", "*", http.StatusBadRequest},
 		{"Content-Encoding", "gzip", http.StatusUnsupportedMediaType},
 		{"Content-Encoding", "identity", http.StatusOK},
 	} {

@@ -96,6 +96,9 @@ func (route *route) checkParameters(r *http.Request) error {
 	if r.Header.Get("If-Match") != "" {
 		return apierror.InvalidField("If-Match", "not supported: send the version of a stored spec as its etag, in the body or with DELETE as ?etag=")
 	}
+	if r.Header.Get("If-None-Match") != "" && r.Method != http.MethodGet { // of GET it is a hint, which may be ignored
+		return apierror.InvalidField("If-None-Match", "not supported: what exists is replaced only on condition of its etag, in the body or with DELETE as ?etag=")
+	}
 	if r.URL.RawQuery == "" {
 		return nil
 	}
