@@ -68,8 +68,8 @@ type metrics struct {
 	rivalAgents      prometheus.Gauge
 }
 
-// Buckets from a millisecond to a quarter of a minute.
-var timeBuckets = prometheus.ExponentialBuckets(0.001, 2, 15)
+// Buckets from a millisecond to two minutes, so that an alert about agents that are late says how late they are.
+var timeBuckets = prometheus.ExponentialBuckets(0.001, 2, 18)
 
 // newMetrics registers the metrics, and one of the shadows that diverge; r nil: they are not exported.
 func newMetrics(r prometheus.Registerer, sources map[string]string, divergent func() int) (*metrics, error) {
