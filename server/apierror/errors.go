@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
@@ -155,6 +157,16 @@ func OverLimit(limit string, maximum int, message string) error {
 	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message,
 		"limit", limit, "value", strconv.Itoa(maximum))
 }
+
+// OverLimitNow is OverLimit for what other calls hold for the time being: callers are told to come back, and not all at
+// once.
+func OverLimitNow(limit string, maximum int, message string) error {
+	s := status.Convert(OverLimit(limit, maximum, message))
+	return withDetails(s, &errdetails.RetryInfo{RetryDelay: durationpb.New(heldFor/2 + rand.N(heldFor))})
+}
+
+// heldFor is about how long callers of OverLimitNow are told to wait.
+const heldFor = 5 * time.Second
 
 // UnknownTarget is NOT_FOUND for a target without a history.
 func UnknownTarget(target string) error {

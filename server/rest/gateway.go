@@ -71,6 +71,7 @@ func newMux() *runtime.ServeMux {
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, &marshaler{Marshaler: restjson.Marshaler{Check: checkJSON}}),
 		runtime.WithMiddlewares(restjson.Middleware),
 		runtime.WithErrorHandler(answerError),
+		runtime.WithStreamErrorHandler(streamError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithIncomingHeaderMatcher(admission.ForwardedHeader),
 	)

@@ -1,11 +1,15 @@
 package rest
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc/status"
+
+	"github.com/setpoint-dev/setpoint/server/admission"
 )
 
 // streamWrite limits the time to write a part of a streamed response: a caller that
@@ -47,7 +51,19 @@ func (g *Gateway) stream(serve func(http.ResponseWriter, *http.Request, int), w 
 		}
 	}()
 	defer func() { close(ended); <-hurried }() // the connection is another call's then
-	serve(s, r, size)
+	serve(s, r.WithContext(context.WithValue(r.Context(), streamedKey{}, s)), size)
+}
+
+type streamedKey struct{}
+
+// streamError returns the status of an error that ends a streamed response. The gateway sends the response's headers after
+// that, if the error is all of it: they tell when to retry, as those of other responses do.
+func streamError(ctx context.Context, err error) *status.Status {
+	s := runtime.DefaultStreamErrorHandler(ctx, err)
+	if w, ok := ctx.Value(streamedKey{}).(*streamedWriter); ok {
+		admission.TellWhenToRetry(w, s)
+	}
+	return s
 }
 
 type streamedWriter struct {

@@ -98,11 +98,11 @@ func New(options Options) *Service {
 func (s *Service) enter(ctx context.Context) (leave func(), err error) {
 	left, taken := s.callers.Take(access.CallerOf(ctx).Name(), mostOfCaller)
 	if !taken {
-		return nil, apierror.OverLimit("simulationsPerCaller", mostOfCaller, "this caller has the maximum number of simulations running or waiting; wait for them")
+		return nil, apierror.OverLimitNow("simulationsPerCaller", mostOfCaller, "this caller has the maximum number of simulations running or waiting; wait for them")
 	}
 	busy := func() error {
 		left()
-		return apierror.OverLimit("maxSimulations", s.options.AtOnce, "this instance runs its maximum number of simulations; retry later, or elsewhere")
+		return apierror.OverLimitNow("maxSimulations", s.options.AtOnce, "this instance runs its maximum number of simulations; retry later, or elsewhere")
 	}
 	select {
 	case s.turns <- struct{}{}:

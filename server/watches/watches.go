@@ -117,7 +117,7 @@ func (s *Watches) Decisions(req *setpointv1.WatchDecisionsRequest, stream grpc.S
 	}
 	closed, taken := w.callers.Take(w.caller.Name(), w.PerCaller)
 	if !taken {
-		return apierror.OverLimit("maxWatchersPerCaller", w.PerCaller, "maximum number of watches of one caller reached; close one, or watch several targets with one call (\"-\" matches all)")
+		return apierror.OverLimitNow("maxWatchersPerCaller", w.PerCaller, "maximum number of watches of one caller reached; close one, or watch several targets with one call (\"-\" matches all)")
 	}
 	defer closed()
 	// A token is valid for its parent and caller, with any permissions: these are checked for
@@ -130,7 +130,7 @@ func (s *Watches) Decisions(req *setpointv1.WatchDecisionsRequest, stream grpc.S
 	watcher, err := w.Hub.Watch(ctx, w.filter, from, feed.Viewer{Caller: w.caller.Name(), Sees: w.sees()})
 	switch {
 	case errors.Is(err, feed.ErrTooMany):
-		return apierror.OverLimit("maxWatchers", w.Hub.MaxWatchers(), "maximum number of watchers on this instance reached; retry later, or on another instance")
+		return apierror.OverLimitNow("maxWatchers", w.Hub.MaxWatchers(), "maximum number of watchers on this instance reached; retry later, or on another instance")
 	case errors.Is(err, feed.ErrClosed):
 		return apierror.ShuttingDown()
 	case err != nil:

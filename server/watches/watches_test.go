@@ -317,6 +317,9 @@ func TestWatchersAreBoundedAndEndWithTheServer(t *testing.T) {
 	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "watchers") {
 		t.Errorf("one too many: %v", err)
 	}
+	if a := s.Ask(t, http.MethodGet, "/v1/"+servertest.Everything+"/decisions:watch", ""); a.Header.Get("Retry-After") == "" {
+		t.Errorf("one too many over REST is not told when to come back: %+v", a)
+	}
 	other.cancel()
 	other.wantEnd(codes.Canceled)
 	s.Stop()
