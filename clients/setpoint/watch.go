@@ -25,6 +25,10 @@ const watchedTogether = 1000
 // be lost.
 const watchSilence = 45 * time.Second
 
+// longestWatchDelay bounds how long a watch waits because it was told to. The caller's deadline bounds that of a call; a
+// watch has none, and must not be silent for days because of one wrong answer.
+const longestWatchDelay = 5 * time.Minute
+
 // errWatchSilent is the cause when a stream ends because nothing came in time.
 var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of life in time on a watch")
 
@@ -44,7 +48,8 @@ var errWatchSilent = status.Error(codes.Unavailable, "the server gave no sign of
 // goes on where it was, on another connection if there is one: nothing is lost and nothing comes
 // twice, as far as servers still hold what was between. Where a server does not take the token
 // of another one, because the store has lost its data, the watch starts over, and the first
-// response has MissedUncounted. Delays between streams are those of [Retry]. A watch that has
+// response has MissedUncounted. Delays between streams are those of [Retry]; a server that asks for longer ones gets
+// at most 5 minutes. A watch that has
 // never had a response ends after MaxAttempts; one that has had any comes back as long as errors are
 // transient. It ends with the first error that is not, and credentials that a server accepted
 // before are presented once more, as they may have been renewed.
@@ -95,7 +100,7 @@ func (c *Client) WatchDecisions(ctx context.Context, req *setpointv1.WatchDecisi
 			}
 			// The budget is for calls: reconnecting watchers must not use it up. Each makes one
 			// attempt per delay.
-			if !deadline.Sleep(ctx, c.retries.delay(failures, least)) {
+			if !deadline.Sleep(ctx, c.retries.delay(failures, min(least, longestWatchDelay))) {
 				yield(nil, before.by(status.FromContextError(ctx.Err()).Err()))
 				return
 			}
@@ -208,7 +213,8 @@ func (w *watch) retryDelay(err error, answered bool, failures int) (least time.D
 		return 0, true
 	case code == codes.ResourceExhausted && Reason(err) == "LIMIT_EXCEEDED":
 		// Instances bound their watchers, and still count those of a killed instance's.
-		return w.client.config.retry.MaxDelay, true
+		least, _ = RetryDelay(err)
+		return max(least, w.client.config.retry.MaxDelay), true
 	}
 	return mayPass(err)
 }

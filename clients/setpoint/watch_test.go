@@ -73,6 +73,9 @@ func tokenRefused() error {
 
 func TestAWatchGoesOnWhereItWas(t *testing.T) {
 	gone := status.Error(codes.Unavailable, "gone")
+	fullFor := func(d time.Duration) error {
+		return problem(codes.ResourceExhausted, &errdetails.ErrorInfo{Reason: "LIMIT_EXCEEDED", Domain: "setpoint.dev"}, comeBack(d))
+	}
 	full := problem(codes.ResourceExhausted, &errdetails.ErrorInfo{Reason: "LIMIT_EXCEEDED", Domain: "setpoint.dev"})
 	for _, tt := range []struct {
 		name  string
@@ -125,6 +128,16 @@ func TestAWatchGoesOnWhereItWas(t *testing.T) {
 			"where instances are full for a while",
 			[]func(watchStream) error{sends(gone, "a"), sends(full), sends(status.Error(codes.Internal, ""))},
 			"a Internal", " true,a true,a true", 2, 100*ms + 2*time.Second + 200*ms,
+		},
+		{
+			"where they are full, and say for how long",
+			[]func(watchStream) error{sends(gone, "a"), sends(fullFor(5 * time.Second)), sends(fullFor(time.Second)), sends(status.Error(codes.Internal, ""))},
+			"a Internal", " true,a true,a true,a true", 3, 100*ms + 5*time.Second + 200*ms + 2*time.Second + 400*ms,
+		},
+		{
+			"in minutes where they say days",
+			[]func(watchStream) error{sends(fullFor(100 * time.Hour)), sends(gone, "a"), sends(problem(codes.Unavailable, comeBack(100*time.Hour))), sends(fullFor(100 * time.Hour)), sends(status.Error(codes.Internal, ""))},
+			"a Internal", " true, true,a true,a true,a true", 4, 3*5*time.Minute + (100+200+400+800)*ms,
 		},
 		{
 			"not where they are full from the start",

@@ -18,6 +18,9 @@ _PATH = "/setpoint.v1.TargetService/WatchDecisions"
 # For how long a watch may hear nothing, in seconds. A service gives a sign of life every 15 s: two
 # may be lost.
 _SILENCE = 45.0
+# For how long a watch waits at most because it was told to, in seconds. A call's own time bounds that; a watch has
+# none, and must not be silent for days because of one wrong answer.
+_LONGEST_DELAY = 300.0
 # How many decisions a watch asks for in a response, the maximum: together they are far less work for
 # the service than one by one.
 _TOGETHER = 1000
@@ -120,7 +123,7 @@ class Watch:
                 if self._interrupted is not None:
                     self._interrupted(error)
             # The budget is for calls: watches that come back must not take it from them.
-            if self._closed.wait(self._retrier.delay(failures, least)):
+            if self._closed.wait(self._retrier.delay(failures, min(least, _LONGEST_DELAY))):
                 raise Error(grpc.StatusCode.CANCELLED, "the client is closed")
 
     def _stream(self, address: int) -> Iterator[targets.WatchDecisionsResponse]:
@@ -163,5 +166,5 @@ class Watch:
             return 0.0  # the credentials may have been renewed
         if error.code is grpc.StatusCode.RESOURCE_EXHAUSTED and error.reason == "LIMIT_EXCEEDED":
             # Instances have as many watchers as they may have, those of a killed one among them.
-            return self._retrier.policy.max_delay
+            return max(error.retry_delay or 0.0, self._retrier.policy.max_delay)
         return self._retrier.may_repeat(0, error)

@@ -13,6 +13,9 @@ export interface WatchOptions {
 /** For how long a watch may hear nothing. A service gives a sign of life every 15 s: two may be lost. */
 const silenceMs = 45_000;
 
+/** For how long a watch waits at most because it was told to. A call's own time bounds that; a watch has none, and must not be silent for days because of one wrong answer. */
+const longestDelayMs = 5 * 60_000;
+
 /** How many decisions a watch asks for in a response, the maximum: together they are far less work for the service than one by one. */
 const together = 1000;
 
@@ -90,7 +93,7 @@ export class Watch<Q extends Request, R extends Response> {
       }
       this.options.interrupted?.(error);
       // The budget is for calls: watches that come back must not take it from them.
-      if (!await this.retrier.sleep(this.retrier.delayMs(failures, least), this.options.signal)) {
+      if (!await this.retrier.sleep(this.retrier.delayMs(failures, Math.min(least, longestDelayMs)), this.options.signal)) {
         throw deadline.ended() ?? closedError();
       }
     }
@@ -158,7 +161,7 @@ export class Watch<Q extends Request, R extends Response> {
     }
     if (error.code === "RESOURCE_EXHAUSTED" && error.reason === "LIMIT_EXCEEDED") {
       // Instances have as many watchers as they may have, those of a killed one among them.
-      return this.retrier.policy.maxDelayMs;
+      return Math.max(error.retryDelayMs ?? 0, this.retrier.policy.maxDelayMs);
     }
     return this.retrier.mayRepeat(0, error);
   }
