@@ -170,6 +170,31 @@ test("without streams lists are polled", async () => {
   assert.deepEqual((await until(({ links }) => links.includes("polled"))).links, ["connecting", "polled"]);
 });
 
+const full = (retryDelay: string) => refusal(429, 8, [
+  { "@type": "type.googleapis.com/google.rpc.ErrorInfo", domain: "setpoint.dev", reason: "LIMIT_EXCEEDED" },
+  { "@type": "type.googleapis.com/google.rpc.RetryInfo", retryDelay },
+]);
+
+test("where there are too many watchers lists are polled, until there is a place", async (t) => {
+  answers(full("0.01s"));
+  assert.deepEqual((await until(({ links }) => links.includes("polled"))).links, ["connecting", "polled"]);
+  let clock = 0;
+  t.mock.method(performance, "now", () => (clock += 20_000));
+  answers(() => new Response(decided(1)), full("0.01s"), () => new Response(decided(2)));
+  const { ids, links, missed } = await until(({ ids }) => ids.length === 2);
+  assert.deepEqual([ids, links, missed], [["1", "2"], ["connecting", "live", "lost", "polled", "live"], [0]]);
+});
+
+test("a watch that is told to wait for days waits for minutes", async (t) => {
+  const longest: number[] = [];
+  const real = setTimeout;
+  t.mock.method(globalThis, "setTimeout", (f: () => void, ms: number) => (ms > 60_000 && longest.push(ms), real(f, ms > 60_000 ? 0 : ms)));
+  answers(() => new Response(decided(1)), () => new Response("busy", { status: 503, headers: { "Retry-After": "999999" } }), () => new Response(decided(2)));
+  await until(({ ids }) => ids.length === 2);
+  assert.equal(longest.length, 1);
+  assert.ok(longest[0]! >= 300_000 && longest[0]! < 305_000, `it waits for ${longest[0]} ms`);
+});
+
 test("calls carry the page's header and token, and a refused one asks to sign in", async () => {
   let wanted = 0;
   onUnauthenticated(() => wanted++);

@@ -4,7 +4,7 @@ import { asError, type SetpointError, type WatchedDecisionJson } from "@setpoint
 import { client } from "./client";
 import { claimStream } from "./slots";
 
-/** "polled": the service has no streams, or other windows have all that this browser may have; lists are read again now and then. "refused": the caller may not read them. */
+/** "polled": the service has no streams, or none left, or other windows have all that this browser may have; lists are read again now and then. "refused": the caller may not read them. */
 export type Link = "connecting" | "live" | "lost" | "polled" | "refused";
 
 export interface Watcher {
@@ -20,6 +20,9 @@ const pollEvery = 15_000;
 const longestWait = 30_000;
 /** How long responses are handled in one go, ms; reading them takes about as long again. Together half a frame. */
 const atOnce = 4;
+
+/** An instance has as many watchers as it may have, or as this caller may: a place may be free later. */
+const full = (e: SetpointError) => e.code === "RESOURCE_EXHAUSTED" && e.reason === "LIMIT_EXCEEDED";
 
 const wait = (ms: number, signal: AbortSignal) =>
   new Promise<void>((resolve) => {
@@ -76,9 +79,18 @@ export async function watch(parent: string, start: (() => number) | undefined, w
     });
     let polled = false;
     let worked = 0;
+    let read = performance.now();
+    // The client asks such a service again and again: meanwhile lists are polled.
+    const interrupted = (e: SetpointError) => {
+      watcher.link(full(e) ? "polled" : "lost", e);
+      if (full(e) && performance.now() - read >= pollEvery) {
+        read = performance.now();
+        watcher.missed(0);
+      }
+    };
     try {
       const position = resumeToken ? { resumeToken } : { startTime: start && new Date(start()).toISOString() };
-      for await (const m of client().watchDecisions({ parent, ...position }, { signal: stream.signal, interrupted: (e) => watcher.link("lost", e) })) {
+      for await (const m of client().watchDecisions({ parent, ...position }, { signal: stream.signal, interrupted })) {
         const began = performance.now();
         watcher.link("live");
         tries = 0;
@@ -100,7 +112,7 @@ export async function watch(parent: string, start: (() => number) | undefined, w
         const error = asError(e);
         // Who may not read, or has to sign in first, is not served by asking again.
         if (error.code === "PERMISSION_DENIED" || error.code === "UNAUTHENTICATED") return watcher.link("refused", error);
-        polled = error.code === "UNIMPLEMENTED";
+        polled = error.code === "UNIMPLEMENTED" || full(error);
         watcher.link(polled ? "polled" : "lost", error);
         resumeToken = ""; // the client gave it up
       }

@@ -111,12 +111,16 @@ export function PlaygroundView() {
   useEffect(() => {
     if (!read) return;
     let gone = false;
+    let slow: ReturnType<typeof setTimeout> | undefined;
     setBusy(true);
     const timer = setTimeout(() => {
       const begun = performance.now();
+      // What was wrong before says nothing about what takes this long. Short runs keep it, so that it does not flicker.
+      slow = setTimeout(() => setAnswer({}), 500);
       engine
         .current!.askInstead({ ask: "simulate", ...question })
         .then(async (a) => {
+          clearTimeout(slow);
           if (gone) return;
           setTook(performance.now() - begun);
           setAnswer(a);
@@ -127,6 +131,7 @@ export function PlaygroundView() {
           if (!gone) setFindings(lint.findings ?? []);
         })
         .catch((e: EngineError) => {
+          clearTimeout(slow);
           if (gone || e.superseded) return;
           setBusy(false);
           setFailure(e.message);
@@ -135,6 +140,7 @@ export function PlaygroundView() {
     return () => {
       gone = true;
       clearTimeout(timer);
+      clearTimeout(slow);
     };
   }, [question, read]);
 
