@@ -40,17 +40,23 @@ const (
 	callEvents  = "events"
 	callUpdate  = "update"
 	callSwarm   = "swarm"
+	callNodes   = "nodes"
 )
 
 // Register registers the metric of requests to the engine.
 func (e *Engine) Register(r prometheus.Registerer) error {
-	for _, call := range []string{callService, callTasks, callList, callEvents, callUpdate, callSwarm} {
+	for _, call := range []string{callService, callTasks, callList, callEvents, callUpdate, callSwarm, callNodes} {
 		e.requests.WithLabelValues(call)
 	}
 	return r.Register(e.requests)
 }
 
-func (e *Engine) asked(call string) { e.requests.WithLabelValues(call).Inc() }
+// asked counts a request, and returns what explains its error.
+func (e *Engine) asked(call string) (explain func(error) error) {
+	e.requests.WithLabelValues(call).Inc()
+	began := time.Now()
+	return func(err error) error { return explained(err, call, time.Since(began)) }
+}
 
 // Connect returns an engine. It opens no connection.
 func Connect(options ...client.Opt) (*Engine, error) {
@@ -80,7 +86,7 @@ func (e *Engine) Close() {
 
 // ClusterID is the id of the swarm.
 func (e *Engine) ClusterID(ctx context.Context) (string, error) {
-	e.asked(callSwarm)
+	explain := e.asked(callSwarm)
 	found, err := e.api.SwarmInspect(ctx, client.SwarmInspectOptions{})
 	if err != nil {
 		return "", explain(err)
@@ -100,7 +106,7 @@ type service struct {
 
 // inspect reads a service by name or id.
 func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
-	e.asked(callService)
+	explain := e.asked(callService)
 	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
 	switch {
 	// The engine takes what it does not find as a name for the beginning of an id, here of several.
@@ -114,7 +120,7 @@ func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 
 // Services returns the services that opted in or tried to. With names, theirs begin with one of these.
 func (e *Engine) Services(ctx context.Context, names ...string) ([]swarm.Service, error) {
-	e.asked(callList)
+	explain := e.asked(callList)
 	filters := client.Filters{}.Add("label", EnableLabel)
 	if len(names) > 0 {
 		filters.Add("name", names...)
@@ -134,7 +140,7 @@ func (e *Engine) Services(ctx context.Context, names ...string) ([]swarm.Service
 
 // tasks returns the tasks of a service, including ended ones that Swarm still lists.
 func (e *Engine) tasks(ctx context.Context, serviceID string) ([]swarm.Task, error) {
-	e.asked(callTasks)
+	explain := e.asked(callTasks)
 	found, err := e.api.TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
 	return found.Items, explain(err)
 }
@@ -166,10 +172,10 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 		return err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	e.asked(callUpdate)
+	explain := e.asked(callUpdate)
 	response, err := e.plain.Do(req)
 	if err != nil {
-		return err
+		return explain(err)
 	}
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(response.Body, 1<<20))
@@ -177,9 +183,9 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 		return nil // written, whatever the warnings
 	}
 	if err != nil {
-		return err
+		return explain(err)
 	}
-	return refusal(response, body)
+	return explain(refusal(response, body))
 }
 
 // refusal converts an error answer of the engine.
@@ -230,11 +236,19 @@ func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
 // quorum.
 const needsManager = " (the agent needs the engine of a manager)"
 
-// explain adds advice to an error of the engine.
-func explain(err error) error {
+// needsQuorum is the advice where the managers can decide nothing.
+const needsQuorum = " (bring more than half of the managers back; if they are lost: docker swarm init --force-new-cluster on one that is left)"
+
+// explained adds advice to an error of the engine, and words one of which it gave none: the client has no more than an address.
+func explained(err error, call string, after time.Duration) error {
 	switch {
 	case err == nil:
 		return nil
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the engine gave no answer for %s (asked for: %s): if docker node ls hangs as well, too few managers are up, or this engine hangs and has to be restarted: %w",
+			after.Round(100*time.Millisecond), call, context.DeadlineExceeded)
+	case strings.Contains(err.Error(), "not have a leader"):
+		return fmt.Errorf("%w%s", err, needsQuorum)
 	case cerrdefs.IsUnavailable(err):
 		return fmt.Errorf("%w%s", err, needsManager)
 	}

@@ -399,6 +399,18 @@ func TestAnEngineThatIsNoManagersSaysSo(t *testing.T) {
 	}
 }
 
+// What managers without a majority say has no advice.
+func TestAManagerWithoutAMajority(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
+	w.FailReads(errors.New("rpc error: code = Unknown desc = The swarm does not have a leader. It's possible that too few managers are online"))
+	_, err := p.Object(t.Context(), key, nil)
+	if err == nil || !strings.Contains(err.Error(), "not have a leader") || !strings.Contains(err.Error(), "docker swarm init --force-new-cluster") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestASwarmHasAnID(t *testing.T) {
 	t.Parallel()
 	w, _ := start(t)
@@ -461,17 +473,18 @@ func TestAnEngineThatHangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		hang string // path
+		call string
 		step func(w *world, p agent.Watched, o *agent.Object, seen *agent.Observation) error
 	}{
-		{"/services/web", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
+		{"/services/web", "service", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
 			_, err := p.Object(w.t.Context(), o.Key, nil)
 			return err
 		}},
-		{"/tasks", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
+		{"/tasks", "tasks", func(w *world, p agent.Watched, o *agent.Object, _ *agent.Observation) error {
 			_, err := p.Observe(w.t.Context(), o)
 			return err
 		}},
-		{"/services/service000000000000000001/update", func(w *world, p agent.Watched, o *agent.Object, seen *agent.Observation) error {
+		{"/services/service000000000000000001/update", "update", func(w *world, p agent.Watched, o *agent.Object, seen *agent.Observation) error {
 			return p.Apply(w.t.Context(), o, seen, agent.Change{From: 4, To: 7})
 		}},
 	} {
@@ -490,7 +503,8 @@ func TestAnEngineThatHangs(t *testing.T) {
 				w.hang = tt.hang
 				w.mu.Unlock()
 				began := time.Now()
-				if err := tt.step(w, p, o, seen); !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second {
+				err = tt.step(w, p, o, seen)
+				if want := "the engine gave no answer for 5s (asked for: " + tt.call + ")"; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second || !strings.Contains(err.Error(), want) {
 					t.Errorf("after %s: %v", time.Since(began), err)
 				}
 			})

@@ -20,7 +20,7 @@ const rivalsEvery = 5 * time.Minute
 
 // All returns all services.
 func (e *Engine) All(ctx context.Context) ([]swarm.Service, error) {
-	e.asked(callList)
+	explain := e.asked(callList)
 	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{})
 	return found.Items, explain(err)
 }
@@ -98,6 +98,7 @@ func (e *Engine) Unreported(ctx context.Context, services []swarm.Service) (miss
 	if !found {
 		return nil, false, nil
 	}
+	explain := e.asked(callNodes)
 	nodes, err := e.api.NodeList(ctx, client.NodeListOptions{})
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
