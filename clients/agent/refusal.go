@@ -28,6 +28,14 @@ func refused(err error) bool {
 	return false
 }
 
+// Refusal is why the service refused a request itself, in the words of the hold that follows; empty: it did not.
+func Refusal(err error) string {
+	if !refused(err) {
+		return ""
+	}
+	return plainReason(err)
+}
+
 // isOtherCluster reports whether the service refused because another cluster of the same name
 // has the target.
 func isOtherCluster(err error) bool {

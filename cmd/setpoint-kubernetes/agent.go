@@ -19,10 +19,12 @@ import (
 func newProgram() agentcmd.Program {
 	s := defaults()
 	return agentcmd.Program{
-		Platform: "kubernetes",
-		Workers:  defaultWorkers,
-		Checked:  "the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects",
-		Short:    "Scale the workloads of a Kubernetes cluster",
+		Platform:   "kubernetes",
+		Workers:    defaultWorkers,
+		Unresolved: "correct the name in --server; in a pod it is SERVICE.NAMESPACE.svc",
+		Unanswered: "check firewalls and NetworkPolicies (in the release's namespace clients need the label setpoint.dev/access=true)",
+		Checked:    "the API server, the agent's rights in the cluster, the metrics APIs, and\nother controllers of the same objects",
+		Short:      "Scale the workloads of a Kubernetes cluster",
 		Long: `Scale the workloads of a Kubernetes cluster as a server recommends. Choose one mode:
 
   --source=hpa         replaces the built-in HorizontalPodAutoscaler controller, which

@@ -114,6 +114,7 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 	}
 	seen := &patient{client: client, platform: platform, namespace: s.namespace, shadow: parts.Shadow}
 	opened := &agentcmd.Platform{Platform: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
+	opened.Asks = func(context.Context) []agentcmd.Ask { return seen.asks }
 	opened.Acts = func(ctx context.Context) ([]agent.Acting, error) { return nomad.Acting(ctx, client, s.namespace) }
 	if s.lock != "" {
 		lock := &nomad.Lock{Client: client, Log: parts.Log}

@@ -12,8 +12,10 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
@@ -33,7 +35,8 @@ type patient struct {
 	platform  *nomad.Platform
 	namespace string
 	shadow    bool
-	groups    []nomad.Group // of Setpoint's, as far as they were read
+	groups    []nomad.Group  // of Setpoint's, as far as they were read
+	asks      []agentcmd.Ask // about those that are to be scaled and can be
 }
 
 func (p *patient) checks() []doctor.Check {
@@ -174,6 +177,11 @@ func (p *patient) policies(ctx context.Context) []doctor.Finding {
 		p.groups = append(p.groups, g)
 		if job, _, err := p.client.Jobs().Info(g.Job, p.options(ctx, g.Namespace)); hold == nil && err == nil {
 			hold = nomad.Unscalable(job)
+		}
+		if hold == nil {
+			p.asks = append(p.asks, agentcmd.Ask{Key: nomad.KeyOf(g), Request: &setpointv1.RecommendRequest{
+				Spec: settings.Spec, Options: settings.Options, Stages: settings.Stages, Fleet: settings.Fleet,
+			}})
 		}
 		switch {
 		case hold != nil:

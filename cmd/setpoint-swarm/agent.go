@@ -41,9 +41,11 @@ type settings struct {
 func newProgram() agentcmd.Program {
 	s := &settings{usageAge: nodes.DefaultUsageAge, usageWindow: time.Minute}
 	return agentcmd.Program{
-		Platform: "swarm",
-		Checked:  "what Docker lets the agent do",
-		Short:    "Scale the services of a Docker Swarm as a server recommends",
+		Platform:   "swarm",
+		Unresolved: "correct the name in --server; in a stack it is the service's name, on a network that both are on: docker network inspect --verbose NETWORK",
+		Unanswered: "is the service's task healthy (docker service ps)? Between all nodes an overlay network needs TCP and UDP 7946, UDP 4789 and, if it is encrypted, IP protocol 50",
+		Checked:    "what Docker lets the agent do",
+		Short:      "Scale the services of a Docker Swarm as a server recommends",
 		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in with the
 label setpoint.enable=true; further labels set its bounds and metrics. The agent needs the
 Docker Engine of a manager, and changes nothing but replica counts. While it can't reach
@@ -162,6 +164,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 		},
 		Ready: platform.Ready, Problem: platform.Problem, Run: take, Close: engine.Close,
 		Checks: checks(engine, platform), Notes: notes,
+		Asks: func(ctx context.Context) []agentcmd.Ask { return asks(ctx, engine, platform) },
 	}, nil
 }
 

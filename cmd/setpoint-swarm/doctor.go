@@ -2,9 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"strings"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
@@ -14,10 +17,12 @@ func checks(engine *swarm.Engine, platform *swarm.Platform) []doctor.Check {
 	return []doctor.Check{
 		{Name: swarmCheck, Run: func(ctx context.Context) []doctor.Finding {
 			id, err := engine.ClusterID(ctx)
-			if err != nil && strings.Contains(err.Error(), "not have a leader") {
-				return doctor.Bad("bring more than half of the managers back: docker node ls on one of them, or docker swarm init --force-new-cluster", "the swarm can't be asked: %v", err)
-			}
-			if err != nil {
+			switch {
+			case err != nil && strings.Contains(err.Error(), "not have a leader"):
+				return doctor.Bad("start the managers that are missing: the agent goes on by itself then", "the swarm can't be asked: %v", err)
+			case errors.Is(err, context.DeadlineExceeded):
+				return doctor.Bad("does docker node ls on that node answer?", "the swarm can't be asked: %v", err)
+			case err != nil:
 				return doctor.Bad("set --docker-host to the socket of a manager's engine, and let the agent read it (root, or the group docker)", "the engine does not answer: %v", err)
 			}
 			return doctor.Good("the engine is that of a manager of the swarm %s", id)
@@ -54,6 +59,21 @@ func nodesOf(ctx context.Context, engine *swarm.Engine) []doctor.Finding {
 		return doctor.Bad("docker service ps of that service says why; it must be a global one without constraints", "no task of setpoint-swarm node runs on %s, so usage of tasks there is missing", strings.Join(missing, ", "))
 	}
 	return doctor.Good("a task of setpoint-swarm node runs on each node; status says whose reports do not arrive")
+}
+
+// asks are the services that are to be scaled and can be.
+func asks(ctx context.Context, engine *swarm.Engine, platform *swarm.Platform) (out []agentcmd.Ask) {
+	all, err := engine.Services(ctx)
+	if err != nil {
+		return nil
+	}
+	for i := range all {
+		wants, _, err := platform.Read(&all[i])
+		if err == nil && swarm.Unscalable(&all[i]) == nil {
+			out = append(out, agentcmd.Ask{Key: swarm.KeyOf(&all[i]), Request: &setpointv1.RecommendRequest{Spec: wants.Spec, Stages: wants.Stages, Fleet: wants.Fleet}})
+		}
+	}
+	return out
 }
 
 // services checks the labels of all services.

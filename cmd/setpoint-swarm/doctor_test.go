@@ -54,14 +54,15 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 	for _, tt := range []struct {
 		name, services string
 		nodes          string // --nodes-address
+		asked          bool   // its spec can be asked about
 		want           string // a problem; empty: there is none
 	}{
-		{"all right", service(replicated, limits, ""), ":1", ""},
-		{"a global service", service(`"Global": {}`, "", ""), ":1", "the service web can't be scaled, because it is global"},
-		{"managers without a majority", "", ":1", "the swarm can't be asked: "},
-		{"no usage", service(replicated, limits, ""), "", "web is scaled by cpu, and the agent has no source of usage"},
-		{"no request", service(replicated, "", ""), ":1", "web has no reservation and no limit of cpu"},
-		{"a wrong label", service(replicated, limits, `, "setpoint.cup": "3"`), ":1", "did you mean cpu?"},
+		{"all right", service(replicated, limits, ""), ":1", true, ""},
+		{"a global service", service(`"Global": {}`, "", ""), ":1", false, "the service web can't be scaled, because it is global"},
+		{"managers without a majority", "", ":1", false, "the swarm can't be asked: "},
+		{"no usage", service(replicated, limits, ""), "", true, "web is scaled by cpu, and the agent has no source of usage"},
+		{"no request", service(replicated, "", ""), ":1", true, "web has no reservation and no limit of cpu"},
+		{"a wrong label", service(replicated, limits, `, "setpoint.cup": "3"`), ":1", false, "did you mean cpu?"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
@@ -76,6 +77,10 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer opened.Close()
+			// What is wrong here is not asked of the service.
+			if asks := opened.Asks(context.Background()); len(asks) > 1 || len(asks) == 1 && (asks[0].Key.String() == "" || asks[0].Request.GetSpec().GetMaxReplicas() != 3) || (len(asks) == 1) != tt.asked {
+				t.Errorf("asks %v", asks)
+			}
 			var problems []string
 			for _, check := range opened.Checks {
 				for _, f := range check.Run(context.Background()) {

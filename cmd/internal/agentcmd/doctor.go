@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"crypto/x509"
 	"fmt"
@@ -37,8 +38,8 @@ const (
 	renewBefore = 7 * 24 * time.Hour
 )
 
-func (s *Settings) serviceChecks() []doctor.Check {
-	a := &asked{settings: s}
+func (s *Settings) serviceChecks(p Program) []doctor.Check {
+	a := &asked{settings: s, unresolved: cmp.Or(p.Unresolved, "correct the name in --server"), unanswered: cmp.Or(p.Unanswered, "check firewalls")}
 	return []doctor.Check{
 		{Name: serviceCheck, Run: a.service},
 		{Name: "health", After: serviceCheck, Run: a.health},
@@ -52,6 +53,8 @@ func (s *Settings) serviceChecks() []doctor.Check {
 // asked is what the service said.
 type asked struct {
 	settings *Settings
+	// unresolved and unanswered are the platform's remedies.
+	unresolved, unanswered string
 	// err is the error of the call, nil or one with which the service answered.
 	err    error
 	caller *setpointv1.Caller
@@ -99,10 +102,10 @@ func (a *asked) remedy(err error) string {
 		{"expired", "renew the service's certificate, and compare the clocks of both machines"},
 		{"first record does not look like a TLS handshake", "the service talks without TLS: --insecure, or give the service a certificate"},
 		{"error reading server preface", "the service may talk TLS only: leave out --insecure, and set --tls-ca-file"},
-		{"no such host", "correct the name in --server; in a pod it is SERVICE.NAMESPACE.svc"},
+		{"no such host", a.unresolved},
 		{"connection refused", "is the service running there, and is this its gRPC port (9090 by default)?"},
 		{"certificate required", "the service asks for a client certificate: --tls-cert-file and --tls-key-file"},
-		{"DeadlineExceeded", "nothing answers at the address: check firewalls and NetworkPolicies (in the release's namespace clients need the label setpoint.dev/access=true)"},
+		{"DeadlineExceeded", "nothing answers at the address: " + a.unanswered},
 	} {
 		if strings.Contains(text, known.part) {
 			return known.remedy
@@ -224,6 +227,31 @@ func (a *asked) clock(context.Context) []doctor.Finding {
 		return doctor.Notice("set both clocks (NTP)", "the service's clock differs by %s", skew)
 	}
 	return doctor.Good("the service's clock differs by %s at most", max(skew, a.took).Round(time.Millisecond))
+}
+
+// refusals asks as the agent would, without readings and as a dry run, so that nothing is recorded.
+func (s *Settings) refusals(ctx context.Context, asks []Ask) []doctor.Finding {
+	client, err := s.openService()
+	if err != nil {
+		return doctor.Bad("correct the flag", "%v", err)
+	}
+	defer func() { _ = client.Close() }()
+	var found []doctor.Finding
+	for i, one := range asks {
+		request := one.Request
+		request.Target = "clusters/" + s.Cluster + "/namespaces/" + one.Key.Namespace + "/targets/" + one.Key.Name
+		request.Scale, request.DryRun = &setpointv1.Scale{SpecReplicas: 1}, true
+		_, err := client.Recommend(ctx, request)
+		if why := agent.Refusal(err); why != "" {
+			found = append(found, doctor.Bad("correct it there, and look again", "the service refuses what %s/%s sets: %s", one.Key.Namespace, one.Key.Name, why)...)
+		} else if err != nil {
+			return append(found, doctor.Notice("", "%d of %d objects were not asked about: %s", len(asks)-i, len(asks), status.Convert(err).Message())...)
+		}
+	}
+	if len(found) == 0 && len(asks) > 0 {
+		return doctor.Good("the service accepts what %d objects set", len(asks))
+	}
+	return found
 }
 
 // otherAgents looks for agents that the service knows to act on the platform.

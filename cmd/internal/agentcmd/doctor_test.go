@@ -3,6 +3,7 @@ package agentcmd
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -12,9 +13,11 @@ import (
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -118,6 +121,59 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 				t.Log(result.Stdout, result.Stderr)
 			}
 		})
+	}
+}
+
+// What the service refuses is a problem before the agent runs, and each object is named.
+func TestDoctorNamesWhatTheServiceRefuses(t *testing.T) {
+	t.Parallel()
+	spec := func(most int32) *setpointv1.RecommendRequest {
+		return &setpointv1.RecommendRequest{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: most, MinReplicas: new(int32(2))}}
+	}
+	late := spec(3)
+	late.Stages = &setpointv1.Stages{Schedules: []*setpointv1.Schedule{{Name: "never", TimeZone: "UTC", Cron: "0 0 30 2 *", Duration: durationpb.New(time.Hour), MinReplicas: new(int32(2))}}}
+	key := func(name string) agent.Key { return agent.Key{Kind: "service", Namespace: "shop", Name: name} }
+	good := Ask{key("good"), spec(3)}
+	for _, tt := range []struct {
+		name string
+		asks []Ask
+		code int
+		want []string
+	}{
+		{"nothing", nil, 0, nil},
+		{"all are right", []Ask{good, {key("too"), spec(5)}}, 0, []string{"ok       specs        the service accepts what 2 objects set"}},
+		{"two are not", []Ask{{key("few"), spec(1)}, good, {key("late"), late}}, 1, []string{
+			"PROBLEM  specs        the service refuses what shop/few sets: spec.maxReplicas: ", "PROBLEM  specs        the service refuses what shop/late sets: stages.schedules[0].cron: ", "2 problems found",
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			platform := fake(&agenttest.Fake{})
+			platform.Asks = func(context.Context) []Ask { return tt.asks }
+			result := clitest.Run(t, root(program(platform)), "", "doctor", "--request-timeout=5s", "--server="+clitest.StartServer(t), "--insecure", "--cluster=demo")
+			if result.Code != tt.code || tt.asks == nil && strings.Contains(result.Stdout, "specs") {
+				t.Errorf("exit code %d, want %d", result.Code, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(result.Stdout, want) {
+					t.Errorf("missing: %s", want)
+				}
+			}
+			if t.Failed() {
+				t.Log(result.Stdout, result.Stderr)
+			}
+		})
+	}
+}
+
+// Only Kubernetes has NetworkPolicies.
+func TestRemediesAreThoseOfThePlatform(t *testing.T) {
+	t.Parallel()
+	a := asked{unresolved: "look at the swarm's names", unanswered: "look at the swarm's ports"}
+	for text, want := range map[string]string{"lookup server: no such host": a.unresolved, "code = DeadlineExceeded": a.unanswered} {
+		if got := a.remedy(errors.New(text)); !strings.Contains(got, want) {
+			t.Errorf("%s: %s", text, got)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"go.uber.org/zap"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/clients/samples"
@@ -32,6 +33,9 @@ type Program struct {
 	// Checked is what doctor checks of the platform, as the end of a sentence: "the labels".
 	// DoctorExample is the example of its help. Default: one with the flags of all agents.
 	Checked, DoctorExample string
+	// Unresolved and Unanswered are doctor's remedies for a name of the service that is not found, and for an
+	// address that does not answer, where the platform has more to say than every other.
+	Unresolved, Unanswered string
 	// Workers is the default of the setting workers. Default: agent.DefaultWorkers.
 	Workers int
 	// Settings are the platform's own, Groups those with a title of their own.
@@ -96,8 +100,18 @@ type Platform struct {
 	Pages []daemon.Page
 	// Checks are those of the command doctor, beside the service's.
 	Checks []doctor.Check
+	// Asks are the questions that the agent has for the service, without the readings: doctor tells which of
+	// them the service refuses. What can't be read is left out, as the platform's Checks tell it.
+	Asks func(ctx context.Context) []Ask
 	// Close closes connections.
 	Close func()
+}
+
+// Ask is a question about an object.
+type Ask struct {
+	Key agent.Key
+	// Request has the spec, options, stages and fleet.
+	Request *setpointv1.RecommendRequest
 }
 
 // New returns the commands agent, status and doctor of a program, and docs, which prints the
@@ -186,7 +200,12 @@ variables are there already. Exit code 1 if there is a problem.`,
 				return err
 			}
 			defer opened.close()
-			checks := append(c.serviceChecks(), opened.Checks...)
+			checks := append(c.serviceChecks(p), opened.Checks...)
+			if opened.Asks != nil {
+				checks = append(checks, doctor.Check{Name: "specs", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
+					return c.refusals(ctx, opened.Asks(ctx))
+				}})
+			}
 			if opened.Acts != nil {
 				checks = append(checks, doctor.Check{Name: "other agents", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
 					return c.otherAgents(ctx, opened.Acts)
