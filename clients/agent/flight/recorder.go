@@ -11,6 +11,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
+	"golang.org/x/time/rate"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
@@ -34,6 +35,9 @@ type Recorder struct {
 	// Owned by the writing goroutine.
 	open  map[agent.Key]*scenario
 	bytes int
+	// unwritten counts the scenarios that failed to be written since the last log line about them.
+	unwritten    int
+	unwrittenLog rate.Sometimes
 }
 
 var _ agent.Observer = (*Recorder)(nil)
@@ -66,7 +70,7 @@ func newRecorder(options Options) (*Recorder, error) {
 	}
 	r := &Recorder{
 		options: options, notes: make(chan note, options.Queue), ended: make(chan struct{}),
-		gaps: map[agent.Key]bool{}, open: map[agent.Key]*scenario{},
+		gaps: map[agent.Key]bool{}, open: map[agent.Key]*scenario{}, unwrittenLog: rate.Sometimes{Interval: time.Minute},
 		steps: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "setpoint_agent_flight_steps_total",
 			Help: "Reconciles offered to the flight recorder: written, left out because they can't be replayed, dropped because too many waited, or failed to be written.",
@@ -248,7 +252,12 @@ func (r *Recorder) finish(key agent.Key) {
 	result := "written"
 	if err := s.write(r.file); err != nil {
 		result = "failed"
-		r.options.Log.Error("recording not written", zap.Stringer("object", key), zap.Error(err))
+		r.unwritten++
+		// A full disk fails every object of every period.
+		r.unwrittenLog.Do(func() {
+			r.options.Log.Error("recording not written", zap.Stringer("object", key), zap.Int("failed", r.unwritten), zap.Error(err))
+			r.unwritten = 0
+		})
 	}
 	r.steps.WithLabelValues(result).Add(float64(len(s.line.Calls)))
 }

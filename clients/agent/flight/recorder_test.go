@@ -2,10 +2,13 @@ package flight
 
 import (
 	"path/filepath"
+	"strconv"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
+	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -56,6 +59,32 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	r.Observe(d) // ignored after Close
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// Where the file can't be written, one line a minute says so, of however many objects.
+func TestFailedWritesAreLoggedOnceAMinute(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.ErrorLevel)
+	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Log: zap.New(core)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.file.open.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const objects = 20
+	for i := range objects {
+		d := decision()
+		d.New, d.Key.Name = true, strconv.Itoa(i)
+		r.take(decided(d))
+		r.finish(d.Key)
+	}
+	if got := count(t, r, "failed"); got != objects {
+		t.Errorf("%d failed, want %d", got, objects)
+	}
+	if n := logs.FilterMessage("recording not written").Len(); n != 1 {
+		t.Errorf("%d lines, want 1", n)
 	}
 }
 
