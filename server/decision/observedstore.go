@@ -39,17 +39,35 @@ func observe(s store.Store, m *metrics, log *zap.Logger) *observedStore {
 	}))}
 }
 
-// observed performs an operation, with its key if it has one.
-func observed[T any](ctx context.Context, o *observedStore, op *operation, key *store.Key, perform func(context.Context) (T, error)) (T, error) {
+// subject is what an operation is about: its first target, nil if it has none, and how many others.
+type subject struct {
+	first  *store.Key
+	others int
+}
+
+func about(key *store.Key) subject { return subject{first: key} }
+
+// aboutAll is about a batch; keyOf returns an item's key.
+func aboutAll[T any](items []T, keyOf func(*T) *store.Key) subject {
+	if len(items) == 0 {
+		return subject{}
+	}
+	return subject{keyOf(&items[0]), len(items) - 1}
+}
+
+func itself(key *store.Key) *store.Key { return key }
+
+// observed performs an operation.
+func observed[T any](ctx context.Context, o *observedStore, op *operation, of subject, perform func(context.Context) (T, error)) (T, error) {
 	start := time.Now()
 	ctx, span := o.tracing.Child(ctx, op.span)
 	result, err := perform(ctx)
-	o.done(ctx, op, key, start, span, err)
+	o.done(ctx, op, of, start, span, err)
 	return result, err
 }
 
 // done records the outcome of an operation.
-func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key, start time.Time, span trace.Span, err error) {
+func (o *observedStore) done(ctx context.Context, op *operation, of subject, start time.Time, span trace.Span, err error) {
 	tracing.Finish(span, err)
 	op.seconds.Observe(time.Since(start).Seconds())
 	if err == nil {
@@ -58,10 +76,14 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 	op.errors.Inc()
 	if apierror.CallerGone(ctx) == nil {
 		var target string
-		if key != nil {
-			target = key.String()
+		if of.first != nil {
+			target = of.first.String()
 		}
-		o.log.Error("store failed", zap.String("operation", op.name), zap.String("target", target), zap.Error(err))
+		fields := []zap.Field{zap.String("operation", op.name), zap.String("target", target), zap.Error(err)}
+		if of.others > 0 {
+			fields = append(fields, zap.Int("otherTargets", of.others))
+		}
+		o.log.Error("store failed", fields...)
 	}
 	if errors.Is(err, store.ErrUnavailable) {
 		o.failed()
@@ -70,42 +92,42 @@ func (o *observedStore) done(ctx context.Context, op *operation, key *store.Key,
 
 // Load implements store.Store, as do those below.
 func (o *observedStore) Load(ctx context.Context, key store.Key) (store.Record, error) {
-	return observed(ctx, o, &o.metrics.load, &key, func(ctx context.Context) (store.Record, error) {
+	return observed(ctx, o, &o.metrics.load, about(&key), func(ctx context.Context) (store.Record, error) {
 		return o.Store.Load(ctx, key)
 	})
 }
 
 // LoadBatch is one operation.
 func (o *observedStore) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
-	return observed(ctx, o, &o.metrics.loadBatch, nil, func(ctx context.Context) ([]store.Record, error) {
+	return observed(ctx, o, &o.metrics.loadBatch, aboutAll(keys, itself), func(ctx context.Context) ([]store.Record, error) {
 		return o.Store.LoadBatch(ctx, keys)
 	})
 }
 
 // CompareAndSwap does not count lost races as failures.
 func (o *observedStore) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
-	return observed(ctx, o, &o.metrics.swap, &swap.Key, func(ctx context.Context) (store.SwapResult, error) {
+	return observed(ctx, o, &o.metrics.swap, about(&swap.Key), func(ctx context.Context) (store.SwapResult, error) {
 		return o.Store.CompareAndSwap(ctx, swap)
 	})
 }
 
 // CompareAndSwapBatch is one operation.
 func (o *observedStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([]store.SwapResult, error) {
-	return observed(ctx, o, &o.metrics.swapBatch, nil, func(ctx context.Context) ([]store.SwapResult, error) {
+	return observed(ctx, o, &o.metrics.swapBatch, aboutAll(swaps, func(s *store.Swap) *store.Key { return &s.Key }), func(ctx context.Context) ([]store.SwapResult, error) {
 		return o.Store.CompareAndSwapBatch(ctx, swaps)
 	})
 }
 
 // Delete is timed.
 func (o *observedStore) Delete(ctx context.Context, key store.Key) (bool, error) {
-	return observed(ctx, o, &o.metrics.delete, &key, func(ctx context.Context) (bool, error) {
+	return observed(ctx, o, &o.metrics.delete, about(&key), func(ctx context.Context) (bool, error) {
 		return o.Store.Delete(ctx, key)
 	})
 }
 
 // List is timed.
 func (o *observedStore) List(ctx context.Context, filter store.Filter, after store.Key, limit int) ([]store.Key, error) {
-	return observed(ctx, o, &o.metrics.list, nil, func(ctx context.Context) ([]store.Key, error) {
+	return observed(ctx, o, &o.metrics.list, subject{}, func(ctx context.Context) ([]store.Key, error) {
 		return o.Store.List(ctx, filter, after, limit)
 	})
 }
@@ -129,21 +151,21 @@ type observedPart struct {
 
 // LoadVersions is a batch of loads.
 func (o *observedPart) LoadVersions(ctx context.Context, keys []store.Key) ([]store.Version, error) {
-	return observed(ctx, o.observedStore, &o.metrics.loadBatch, nil, func(ctx context.Context) ([]store.Version, error) {
+	return observed(ctx, o.observedStore, &o.metrics.loadBatch, aboutAll(keys, itself), func(ctx context.Context) ([]store.Version, error) {
 		return o.records.LoadVersions(ctx, keys)
 	})
 }
 
 // DeleteVersion is a delete.
 func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
-	return observed(ctx, o.observedStore, &o.metrics.delete, &key, func(ctx context.Context) (store.SwapResult, error) {
+	return observed(ctx, o.observedStore, &o.metrics.delete, about(&key), func(ctx context.Context) (store.SwapResult, error) {
 		return o.records.DeleteVersion(ctx, key, version)
 	})
 }
 
 // LoadParts is one load.
 func (o *observedStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
-	return observed(ctx, o, &o.metrics.load, &key, func(ctx context.Context) ([]store.Record, error) {
+	return observed(ctx, o, &o.metrics.load, about(&key), func(ctx context.Context) ([]store.Record, error) {
 		return o.Store.(store.Parts).LoadParts(ctx, key, parts...)
 	})
 }

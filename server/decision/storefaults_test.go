@@ -529,3 +529,20 @@ func TestALogThatIsStuckHoldsUpNoAnswers(t *testing.T) {
 		t.Errorf("ListDecisions: %v", err)
 	}
 }
+
+// The line about a failed batch says which targets it was about.
+func TestAFailedBatchIsLoggedWithItsTargets(t *testing.T) {
+	t.Parallel()
+	var f servertest.Faults
+	core, logs := observer.New(zap.ErrorLevel)
+	s := servertest.Start(t, f.FailLoads(store.ErrUnavailable), func(su *servertest.Setup) { su.Options.Log = zap.New(core) })
+	f.On.Store(true)
+	s.Batch(t, servertest.Queue("clusters/c/namespaces/n/targets/a", 3, 30), servertest.Queue("clusters/c/namespaces/n/targets/b", 3, 30), servertest.Queue("clusters/c/namespaces/n/targets/c", 3, 30))
+	lines := logs.FilterMessage("store failed").FilterField(zap.String("operation", "load_batch")).All()
+	if len(lines) == 0 {
+		t.Fatalf("no line about the batch among %v", logs.All())
+	}
+	if got := lines[0].ContextMap(); !strings.HasPrefix(fmt.Sprint(got["target"]), "clusters/c/namespaces/n/targets/") || got["otherTargets"] != int64(2) {
+		t.Errorf("the line has %v", got)
+	}
+}
