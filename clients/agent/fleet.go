@@ -1,9 +1,11 @@
 package agent
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
@@ -54,6 +56,23 @@ func ownCount(answer *setpointv1.RecommendResponse) bool {
 	return one.GetStage() == "OVERRIDE" || slices.ContainsFunc(answer.GetStatus().GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
 		return c.GetReason() == "TooFewReplicas" || c.GetReason() == "TooManyReplicas"
 	})
+}
+
+// isBlind reports whether to tell the fleet of a member, in each period, that the member can't be seen: one that is silent is
+// lost, and others may get its share although it runs on. A read that has failed once is tried again first.
+func (r *reconcile) isBlind() bool {
+	return r.st.spec != nil && r.o.Fleet != "" && (r.o.Hold == nil || r.o.callsHeld()) &&
+		r.st.failures+r.st.unread > 0 && time.Since(r.st.settled) >= r.o.Period
+}
+
+// tellBlind tells it, and why.
+func (r *reconcile) tellBlind(ctx context.Context, why error) (*evaluation, error) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.RequestTimeout) // reads may have used up the time
+	defer cancel()
+	e := &evaluation{Decision: Decision{Key: r.o.Key, Request: &setpointv1.RecommendRequest{
+		Spec: r.st.spec, ScaleError: &setpointv1.ScaleError{Message: Shorten(why.Error())},
+	}}}
+	return e, r.ask(ctx, e)
 }
 
 // tellFleet emits an event when what a fleet makes of its member begins to need attention, and no further

@@ -108,7 +108,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 		return l.deleted(ctx, key, st)
 	}
 	if err != nil {
-		return l.unread(key, st, err), true
+		return l.unread(ctx, key, st, err), true
 	}
 	now := time.Now()
 	st.unread, st.unforgotten = 0, 0
@@ -146,8 +146,19 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 }
 
 // unread returns when to retry an object that could not be read.
-func (l *Loop) unread(key Key, st *state, err error) time.Duration {
+func (l *Loop) unread(ctx context.Context, key Key, st *state, err error) time.Duration {
 	l.once.say(l.log, l.queue.LogLevel(zapcore.ErrorLevel, err), "object not read", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
+	if o := st.seen; o != nil {
+		r := l.of(o, st)
+		if r.isBlind() {
+			r.lost()
+			if admitted, _, _ := l.presence.admit(key); admitted {
+				if told, err := r.tellBlind(ctx, err); err != nil {
+					r.failed(ctx, told, err)
+				}
+			}
+		}
+	}
 	now := time.Now()
 	st.unread++
 	return pace.RetryAt(now, st.unread, l.options.Period, key.Namespace).Sub(now)
@@ -206,13 +217,18 @@ func (l *Loop) awaitChanged(st *state, o *Object, now time.Time, most time.Durat
 	return max(0, due.Sub(now))
 }
 
-// reconcile runs one reconcile and returns when the next is due.
-func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
-	began := time.Now()
-	r := &reconcile{
+// of is a reconcile of an object.
+func (l *Loop) of(o *Object, st *state) *reconcile {
+	return &reconcile{
 		Loop: l, o: o, st: st, log: l.log.WithLazy(zap.Stringer("object", o.Key)),
 		telling: &Telling{Object: o, Dry: l.options.Shadow, loop: l},
 	}
+}
+
+// reconcile runs one reconcile and returns when the next is due.
+func (l *Loop) reconcile(ctx context.Context, o *Object, st *state) time.Time {
+	began := time.Now()
+	r := l.of(o, st)
 	r.telling.Outcome = r.run(ctx)
 	l.platform.Tell(ctx, r.telling)
 	l.metrics.reconciles.WithLabelValues(string(r.telling.Outcome)).Inc()

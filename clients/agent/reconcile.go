@@ -58,7 +58,7 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		e, err := r.decide(ctx)
 		if err != nil {
 			r.lost()
-			return r.failed(e, err)
+			return r.failed(ctx, e, err)
 		}
 		moved, outcome := r.carryOut(ctx, e)
 		if !moved {
@@ -174,6 +174,14 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	}
 	r.metrics.took(partRead, e.asked)
 	e.Observation, e.Request = seen, seen.Request
+	if r.o.Fleet != "" {
+		r.st.spec = e.Request.GetSpec()
+	}
+	return e, r.ask(ctx, e)
+}
+
+// ask sends the request of an evaluation.
+func (r *reconcile) ask(ctx context.Context, e *evaluation) error {
 	e.Request.Target, e.Request.TargetUid, e.Request.ClusterUid = r.target(), r.o.UID, r.options.ClusterUID
 	e.Request.PreviousStatus = setpoint.Seed(e.Request.GetPreviousStatus())
 	e.Request.Options, e.Request.Stages, e.Request.Fleet = r.o.Options, r.o.Stages, r.o.Fleet
@@ -198,7 +206,7 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 		if !r.st.answered {
 			r.st.first(r.o, e.answered)
 		}
-		r.settled = e.answered
+		r.settled, r.st.settled = e.answered, e.answered
 		r.presence.answered(r.o.Key)
 	}
 	if err == nil {
@@ -211,11 +219,11 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 			r.st.sight = *sighted
 		}
 	}
-	return e, err
+	return err
 }
 
 // failed ends a reconcile without a decision.
-func (r *reconcile) failed(e *evaluation, err error) Outcome {
+func (r *reconcile) failed(ctx context.Context, e *evaluation, err error) Outcome {
 	var held *HoldError
 	if errors.As(err, &held) {
 		r.presence.pass(r.o.Key)
@@ -226,6 +234,11 @@ func (r *reconcile) failed(e *evaluation, err error) Outcome {
 		r.once.say(r.log, r.queue.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
 		if r.o.Shadow {
 			r.undecided(err.Error())
+		}
+		if r.isBlind() {
+			if told, err := r.tellBlind(ctx, read); err != nil {
+				return r.failed(ctx, told, err)
+			}
 		}
 		r.retry = true
 		return OutcomeReadError

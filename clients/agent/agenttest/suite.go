@@ -13,6 +13,8 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -35,6 +37,7 @@ func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing
 		{"an object recreated under its name has a new history", madeAgain},
 		{"a count changed by others is decided again", moved},
 		{"failed reads are retried with back-off", unread},
+		{"a member of a fleet tells it when the platform can't be read", blind},
 		{"nothing is read or requested between reconciles", quiet},
 		{"a stopping agent finishes reconciles in flight", stops},
 		{"a starting agent continues where its predecessor stopped", restarts},
@@ -58,6 +61,7 @@ type kit struct {
 	service *Service
 	t       *testing.T
 	reads   atomic.Int64 // of objects and of the inputs of decisions
+	fleet   string       // of all objects; empty: none
 	driver  *agent.Driver
 	log     *zap.Logger
 	stop    func() error
@@ -77,7 +81,7 @@ func (k *kit) start(options agent.Options) {
 	}
 	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", Period, -1, k.log
 	var err error
-	if k.driver, err = agent.NewDriver(&counting{k.Platform(), &k.reads}, agent.Service{Calls: k.service}, options, agent.DriverOptions{}); err != nil {
+	if k.driver, err = agent.NewDriver(&counting{k.Platform(), &k.reads, k.fleet}, agent.Service{Calls: k.service}, options, agent.DriverOptions{}); err != nil {
 		k.t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -90,15 +94,21 @@ func (k *kit) start(options agent.Options) {
 	}
 }
 
-// counting counts reads.
+// counting counts reads, and makes all objects members of a fleet if there is one.
 type counting struct {
 	agent.Watched
 	reads *atomic.Int64
+	fleet string
 }
 
 func (c *counting) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
 	c.reads.Add(1)
-	return c.Watched.Object(ctx, key, before)
+	o, err := c.Watched.Object(ctx, key, before)
+	if o != nil && c.fleet != "" {
+		member := *o
+		member.Fleet, o = c.fleet, &member
+	}
+	return o, err
 }
 
 func (c *counting) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
@@ -364,6 +374,69 @@ func unread(t *testing.T, k *kit) {
 	k.Want("web", 8)
 	reconciles(2)
 	want(t, "replicas in the end", k.Replicas("web"), 8)
+}
+
+// member is a service that gives the only member of a fleet the share that it has.
+type member struct {
+	setpointv1.UnimplementedRecommendationServiceServer
+}
+
+func (member) Recommend(_ context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	const has = 4
+	return &setpointv1.RecommendResponse{
+		RequestId: new(req.GetRequestId()), CurrentReplicas: has, DesiredReplicas: has, Action: "NONE", EvaluationTime: timestamppb.Now(),
+		Status: &setpointv1.HorizontalPodAutoscalerStatus{CurrentReplicas: has, DesiredReplicas: has},
+		Fleet:  &setpointv1.FleetShare{State: "FRESH", ShareTotal: has, DesiredReplicas: has, DecisionTime: timestamppb.Now()},
+	}, nil
+}
+
+// The fleet takes a silent member for lost. One whose agent calls is not, so all agents call, from the second failed read on
+// once in each period, and that with what the fleet needs: its metrics, and no count.
+func blind(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.fleet, k.service = "clusters/all/namespaces/shop/targets/web", NewService(member{})
+	k.start(agent.Options{})
+	reconciles(2)
+	k.FailReads(errors.New("it does not answer"))
+	for before := k.reads.Load(); k.reads.Load() == before; synctest.Wait() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	k.FailReads(nil)
+	reconciles(1)
+	seen := k.service.Asked()
+	last := seen[len(seen)-1]
+	if last.Request.GetScaleError() != nil {
+		t.Error("it tells of a read that fails once")
+	}
+	k.FailReads(errors.New("it does not answer"))
+	began := time.Now()
+	reconciles(20)
+	want(t, "changes", k.Changes(), 0)
+	told := 0
+	for _, q := range k.service.Asked()[len(seen):] {
+		if wait := q.At.Sub(last.At); wait < Period || wait > 2*Period {
+			t.Errorf("a call %s after the one before", wait)
+		}
+		if last = q; q.Request.GetScaleError() == nil {
+			continue
+		}
+		told++
+		if e := q.Request.GetScaleError().GetMessage(); !strings.Contains(e, "it does not answer") && !strings.Contains(e, "listed") ||
+			q.Request.Scale != nil || q.Request.GetFleet() != k.fleet || !proto.Equal(q.Request.GetSpec(), seen[0].Request.GetSpec()) {
+			t.Fatalf("it told %v", q.Request)
+		}
+	}
+	if wait := time.Since(last.At); wait > 2*Period {
+		t.Errorf("the last call was %s ago", wait)
+	}
+	if most := int(time.Since(began)/Period) + 1; told < most/2 || told > most {
+		t.Errorf("it told %d times in %s that it can't be seen", told, time.Since(began))
+	}
+	k.FailReads(nil)
+	reconciles(2)
+	if now := targetOf(k, "web"); now.GetScaleError() != nil || now.GetScale().GetSpecReplicas() != 4 {
+		t.Errorf("in the end it tells %v", now)
+	}
 }
 
 func quiet(t *testing.T, k *kit) {
