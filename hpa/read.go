@@ -208,8 +208,12 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 		}
 		looks := "looks like " + f.name + ": "
 		message := f.message()
+		read := restjson.Unmarshal
+		if f == &forms[0] {
+			read = restjson.UnmarshalStored
+		}
 		var refused *restjson.Error
-		if err := restjson.Unmarshal(data, message); errors.As(err, &refused) {
+		if err := read(data, message); errors.As(err, &refused) {
 			return nil, nil, errorOf(looks, refused.Violations)
 		} else if err != nil {
 			return nil, nil, err
