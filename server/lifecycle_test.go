@@ -168,6 +168,43 @@ func TestADrainRefusesNewCalls(t *testing.T) {
 	<-overREST
 }
 
+// A load balancer that asks for readiness now and then has the shutdown delay to notice. Until it ends, calls are
+// answered.
+func TestAStoppingServerIsUnreadyBeforeItRefusesCalls(t *testing.T) {
+	t.Parallel()
+	const delay = time.Second
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.ShutdownDelay = delay })
+	begun := time.Now()
+	awaitDraining(t, s)
+	for name, call := range map[string]func() error{
+		"gRPC": func() error {
+			_, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50))
+			return err
+		},
+		"REST": func() error {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/readyz", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp, err := s.HTTP.Do(req)
+			if err == nil {
+				_ = resp.Body.Close()
+				if resp.StatusCode != http.StatusServiceUnavailable {
+					t.Errorf("a stopping server's readiness is HTTP %d, want 503", resp.StatusCode)
+				}
+			}
+			return err
+		},
+	} {
+		for call() == nil && time.Since(begun) < soon {
+			time.Sleep(time.Millisecond)
+		}
+		if took := time.Since(begun); took < delay || took > soon {
+			t.Errorf("%s refused calls after %s, want %s", name, took, delay)
+		}
+	}
+}
+
 // A REST call that was let in before the drain began is answered, though it goes on
 // to gRPC only afterwards.
 func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {

@@ -69,7 +69,9 @@ type Options struct {
 	// UnreadTimeout is how long a response of WatchDecisions or Simulate over gRPC may wait for
 	// a caller that reads nothing; the stream ends then. 0: a minute.
 	UnreadTimeout time.Duration
-	// DrainTimeout limits how long a stop waits for calls in flight.
+	// ShutdownDelay is how long a stopping server still takes calls, but says that it is not ready.
+	ShutdownDelay time.Duration
+	// DrainTimeout limits how long a stop then waits for calls in flight, and for a store that is away.
 	DrainTimeout time.Duration
 	// LogCalls selects the calls that are logged.
 	LogCalls calls.Logged

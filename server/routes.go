@@ -86,17 +86,16 @@ func (s *Server) Health() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+livePath, func(w http.ResponseWriter, _ *http.Request) { answerHealth(w, http.StatusOK, "ok") })
 	mux.HandleFunc("GET "+readyPath, func(w http.ResponseWriter, _ *http.Request) {
-		select {
-		case <-s.drain.Begun:
+		if s.health.Ended() {
 			answerHealth(w, http.StatusServiceUnavailable, "draining")
-		default:
-			ready, why := s.targets.Watch.Ready()
-			if !ready {
-				answerHealth(w, http.StatusServiceUnavailable, why)
-				return
-			}
-			answerHealth(w, http.StatusOK, why)
+			return
 		}
+		ready, why := s.targets.Watch.Ready()
+		if !ready {
+			answerHealth(w, http.StatusServiceUnavailable, why)
+			return
+		}
+		answerHealth(w, http.StatusOK, why)
 	})
 	return mux
 }

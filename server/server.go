@@ -285,8 +285,8 @@ func (s *Server) Recommendations() setpointv1.RecommendationServiceServer { retu
 // Operations returns the service of operations, for calls within the process.
 func (s *Server) Operations() setpointv1.OperationsServiceServer { return s.operations }
 
-// Serve serves on the listeners until the context ends, then drains: it refuses new
-// calls, lets those in flight finish within the drain timeout, and ends streams with an
+// Serve serves on the listeners until the context ends, then drains: it becomes unready,
+// goes on for the shutdown delay, refuses new calls, lets those in flight finish within the drain timeout, and ends streams with an
 // error to retry elsewhere. It closes the listeners. The error is nil after a drain.
 func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Listener) error {
 	*s.ports = ports{portOf(grpcListener.Addr()), portOf(httpListener.Addr())}
@@ -312,6 +312,12 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	select {
 	case <-ctx.Done():
 		s.log.Info("draining")
+		// Load balancers learn that it is not ready before it refuses anything.
+		s.health.Shutdown()
+		select {
+		case <-time.After(s.options.ShutdownDelay):
+		case err = <-failed:
+		}
 	case err = <-failed:
 	}
 	s.stop()
@@ -358,7 +364,7 @@ func (s *Server) stop() {
 	s.grpc.Stop()
 	<-stopped
 	s.workers.Close()
-	s.targets.Finish()
+	s.targets.Finish(ctx)
 	s.recorder.Close()
 	s.targets.Recordings.Close()
 	s.targets.Forecasts.Close()

@@ -435,16 +435,24 @@ func mergeRecords(stored, local store.Record, log *decisionlog.Log) ([]byte, []d
 }
 
 const (
-	// finishTime limits how long a stop tries to write the unwritten histories.
+	// finishTime is how long a stop at least tries to write the unwritten histories.
 	finishTime = 3 * time.Second
 	// finishPause is the pause between two attempts.
 	finishPause = 100 * time.Millisecond
 )
 
-// finish retries writing before a stop, because a store that is just back may not respond at once.
-func (o *outage) finish() {
-	ctx, cancel := context.WithTimeout(context.Background(), finishTime)
+// finish retries writing before a stop, until the context ends or finishTime has passed, whichever is later: the store
+// may come back, and nobody else has these histories.
+func (o *outage) finish(drain context.Context) {
+	end := time.Now().Add(finishTime)
+	if until, ok := drain.Deadline(); ok && until.After(end) {
+		end = until
+	}
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
+	if n := o.pending(); n > 0 {
+		o.targets.Log.Info("writing decisions of an outage before the stop", zap.Int("targets", n), zap.Duration("timeout", time.Until(end)))
+	}
 	for o.pending() > 0 {
 		err := o.writeBack(ctx)
 		if err == nil {

@@ -468,6 +468,7 @@ func TestASlowStoreHoldsUpNoOtherTargetInAnOutage(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
+	on.Store(false) // a stop waits for the store
 }
 
 // Decisions of one target that are made at once without the store build each on the last.

@@ -222,8 +222,8 @@ func (t *Targets) Collectors() []prometheus.Collector {
 	return append(t.Metrics.collectors(t.outage), t.clock.skew, t.clock.future)
 }
 
-// Finish writes the unwritten histories, after the last call, and frees memory.
-func (t *Targets) Finish() {
-	t.outage.finish()
+// Finish writes the unwritten histories, after the last call, in what time the drain has left, and frees memory.
+func (t *Targets) Finish(drain context.Context) {
+	t.outage.finish(drain)
 	t.cache.close()
 }

@@ -53,6 +53,13 @@ func (s *Server) Shutdown() {
 	s.setLocked(false)
 }
 
+// Ended reports whether Shutdown was called.
+func (s *Server) Ended() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended
+}
+
 func (s *Server) setLocked(serving bool) {
 	if s.serving != serving {
 		s.serving = serving

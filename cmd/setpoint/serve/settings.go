@@ -146,7 +146,8 @@ func (s *settings) list() config.List {
 			config.Int(&o.MaxBatch, "max-batch", "maximum requests in one batch", config.Positive),
 			config.Int(&o.MaxStreamInFlight, "max-stream-in-flight", "maximum unanswered requests per stream", config.Positive),
 			config.Duration(&o.RequestTimeout, "request-timeout", "timeout of calls that set no deadline", config.Positive),
-			config.Duration(&o.DrainTimeout, "drain-timeout", "how long shutdown waits for calls in flight", config.Positive),
+			config.Duration(&o.ShutdownDelay, "shutdown-delay", "how long shutdown goes on taking calls after /readyz says no, for load balancers that ask it now and then", config.NotNegative),
+			config.Duration(&o.DrainTimeout, "drain-timeout", "how long shutdown then waits for calls in flight, and for a store that is away", config.Positive),
 		}},
 		{Title: "Limits of callers", Settings: []config.Setting{
 			config.Int(&o.Limits.InFlight, "max-in-flight", "maximum calls in flight, all callers together; a batch counts as its requests", config.Within(1, math.MaxInt32)),

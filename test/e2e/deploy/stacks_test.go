@@ -63,8 +63,9 @@ func render(t *testing.T, d *daemon, program ...string) stack {
 
 // behind are the settings that depend on what is in front of a service: in Kubernetes the
 // service has the certificate, in Compose the load balancer; a swarm's has neither, nor a
-// Redis.
+// Redis. Kubernetes waits before it stops a pod, Compose has the program wait.
 var behind = []string{
+	"SETPOINT_SHUTDOWN_DELAY",
 	"SETPOINT_ALLOW_INSECURE_ADDRESSES", "SETPOINT_SERVE_TLS_CERT_FILE", "SETPOINT_SERVE_TLS_KEY_FILE",
 }
 

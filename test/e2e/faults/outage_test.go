@@ -14,7 +14,7 @@ func TestAStopWhileTheStoreIsAwayLogsWhatIsLost(t *testing.T) {
 		t.Run(f.name, func(t *testing.T) {
 			t.Parallel()
 			r := f.rig(t)
-			s := r.start(t, holdDown)
+			s := r.start(t, holdDown, func(su *setup) { su.options.DrainTimeout = requestTimeout })
 			b := newBook()
 			names := []string{target("one"), target("two")}
 			must(t, s.batch(t.Context(), b, b.requests(names...))...)

@@ -1,0 +1,61 @@
+package decision
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/memory"
+)
+
+// awayUntil is a store that is away until then.
+type awayUntil struct {
+	store.Store
+	back time.Time
+}
+
+func (a awayUntil) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	if time.Now().Before(a.back) {
+		return store.Record{}, store.ErrUnavailable
+	}
+	return a.Store.Load(ctx, key)
+}
+
+// A stop waits for a store that is away, as long as the drain timeout has left, and some seconds if calls took all of it.
+func TestAStopWaitsForTheStoreInWhatTimeTheDrainHasLeft(t *testing.T) {
+	for _, tt := range []struct {
+		drain, away time.Duration
+		written     bool
+	}{
+		{20 * time.Second, 19 * time.Second, true},
+		{20 * time.Second, 21 * time.Second, false},
+		{0, 2 * time.Second, true},
+		{0, 4 * time.Second, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			options := DefaultOptions()
+			options.Clock, options.Log = time.Now, zap.NewNop()
+			engine := memory.New(memory.Options{})
+			defer engine.Close()
+			targets := New(awayUntil{engine, time.Now().Add(tt.away)}, &options, func(bool) {}, t.Context())
+			key := store.Key{Cluster: "demo", Namespace: "shop", Target: "web"}
+			targets.outage.keep(key, store.Record{}, record.Append(nil, &record.Record{}))
+			begun := time.Now()
+			drain, cancel := context.WithTimeout(t.Context(), tt.drain)
+			defer cancel()
+			targets.Finish(drain)
+			stored, err := engine.Load(t.Context(), key)
+			if err != nil || stored.Exists() != tt.written {
+				t.Errorf("%+v: stored is %v, %v", tt, stored, err)
+			}
+			if took := time.Since(begun); took > max(tt.drain, finishTime) {
+				t.Errorf("%+v: the stop took %s", tt, took)
+			}
+		})
+	}
+}
