@@ -276,7 +276,7 @@ func (s *shedder) correct(w measured) {
 	mayRun, target := float64(s.mayRun.Load()), s.targetWait()
 	switch {
 	case w.wait > 1.25*target:
-		s.cut(mayRun * max(.8, target/w.wait))
+		s.cut(.8 * mayRun)
 	case w.wait < target/4 && w.refused: // the processors are almost idle
 		s.mayRun.Store(s.bounded(2 * mayRun))
 	case w.wait < target && w.refused:
