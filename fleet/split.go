@@ -1,10 +1,6 @@
 package fleet
 
-import (
-	"math"
-	"slices"
-	"sort"
-)
+import "math"
 
 // Seat is a member as the split sees it. Members are in the order of their names.
 type Seat struct {
@@ -50,94 +46,44 @@ func (s *split) share(seats []Seat, total, moves int32) Shares {
 	return s.result(total)
 }
 
-// SplitSurviving shares out so many replicas, at most most, that total remain without any one member. Nobody has less than
-// by Split, and the sum is the smallest that suffices without moves: what is added goes by weight, but to no member more than
-// the loss of another one needs. missing is how many fewer remain without the largest share where most, the members' caps or the want
-// of a second member are in the way.
+// SplitSurviving shares out so many replicas, at most most, that total remain without the member that has
+// the largest share. missing is how many fewer remain where most, the members' caps or the want of a second member
+// are in the way. Then there are no more than bring that many, and of the largest no more than the loss of any other one
+// needs: more would help nobody.
 func SplitSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	return new(split).shareSurviving(seats, total, most, moves)
 }
 
 func (s *split) shareSurviving(seats []Seat, total, most, moves int32) (shares Shares, missing int32) {
 	s.begins(seats)
-	s.to(total)
+	missing = s.surviveOne(total, most)
+	s.drain(moves)
 	s.rebalance(moves)
-	s.surviveOne(total, most)
-	if s.drain(moves) {
+	if s.surviving(-1) < int64(total-missing) { // the largest has gained what the others lost
 		s.restart()
-		s.to(total)
 		s.surviveOne(total, most)
 	}
-	return s.result(total), int32(max(0, int64(total)-s.surviving()))
+	return s.result(total), int32(max(0, int64(total)-s.surviving(-1))) // a move may have brought what was missing
 }
 
-// surviveOne adds to the shares of a total what remains of it if a member is lost. As with the total itself, from the shares
-// before nobody loses while others gain.
-func (s *split) surviveOne(total, most int32) {
-	n := len(s.seats)
-	s.spare = zeros(s.spare, 3*n)
-	low, high, start := s.spare[:n], s.spare[n:2*n], s.spare[2*n:]
-	copy(low, s.shares)
-	copy(high, s.shares)
-	alone, begin, all := s.alone(), int64(0), int64(0)
-	for i := range s.seats {
-		if seat := &s.seats[i]; !seat.Frozen && (seat.Weight > 0 || !alone) { // who is drained is not kept for one alone
-			high[i] = s.high[i]
+// surviveOne sets the shares of SplitSurviving before replicas move.
+func (s *split) surviveOne(total, most int32) (missing int32) {
+	only := s.only()
+	s.survive(total, total, most, only)
+	missing = int32(max(0, int64(total)-s.surviving(-1)))
+	if missing > 0 && only < 0 {
+		for i := range s.shares {
+			if only < 0 || s.shares[i] > s.shares[only] {
+				only = i
+			}
 		}
-		start[i] = min(max(s.start[i], low[i]), high[i])
-		begin, all = begin+int64(start[i]), all+int64(high[i])
-	}
-	enough := true
-	for i := range start {
-		enough = enough && begin-int64(start[i]) >= neededWithout(high[i], all, total)
-	}
-	if enough || begin >= int64(most) {
-		high = start
-	} else {
-		low = start
-	}
-	remain := total
-	sum, all := leastSurviving(low, high, remain)
-	if sum > int64(most) { // as many remain as can
-		remain -= int32(sort.Search(int(total), func(fewer int) bool {
-			sum, _ := leastSurviving(low, high, total-int32(fewer))
-			return sum <= int64(most)
-		}))
-		sum, all = leastSurviving(low, high, remain)
-	}
-	for i := range high {
-		high[i] = int32(min(int64(high[i]), sum-neededWithout(high[i], all, remain)))
-	}
-	s.apportion(low, high, sum-s.frozen)
-}
-
-// leastSurviving is the smallest sum of shares within bounds of which so many remain without any one member, or without
-// that one what its others can have; all is the sum of the upper bounds.
-func leastSurviving(low, high []int32, remain int32) (sum, all int64) {
-	for i := range high {
-		sum, all = sum+int64(low[i]), all+int64(high[i])
-	}
-	for i := range high {
-		sum = max(sum, int64(low[i])+neededWithout(high[i], all, remain))
-	}
-	// What the members can have of a sum, if the loss of none takes too much, grows faster than the sum until all are full.
-	for most := all; sum < most; {
-		middle, has := sum+(most-sum)/2, int64(0)
-		for i := range high {
-			has += min(int64(high[i]), middle-neededWithout(high[i], all, remain))
-		}
-		if has >= middle {
-			most = middle
-		} else {
-			sum = middle + 1
+		s.survive(total-missing, total, most, -1)
+		least := int32(s.sum())
+		if s.survive(total, total, most, only); s.sum() < int64(least) {
+			s.to(least)
 		}
 	}
-	return sum, all
-}
-
-// neededWithout is how many are to remain without a member that can have so many.
-func neededWithout(most int32, all int64, remain int32) int64 {
-	return min(int64(remain), all-int64(most))
+	return missing
 }
 
 // restart makes the shares those at which the split begins.
@@ -155,6 +101,40 @@ func (s *split) restart() {
 	}
 }
 
+// survive sets the smallest shares, of total or more, of which as many as needed remain without the largest one of the
+// others than the given member.
+func (s *split) survive(needed, total, most int32, but int) {
+	// The smallest sum that suffices: what remains grows with it, by at most as much as the sum does.
+	low, high := int64(total), int64(max(total, most))
+	guess, last := s.begin+s.frozen, int64(-1) // most probably again
+	s.least = zeros(s.least, len(s.seats))
+	least, suffices := s.least, int64(-1)
+	for try := 0; low < high; try++ {
+		if try >= mostGuesses { // the last ones were short by little
+			guess = low + min(1<<min(try-mostGuesses, 32), (high-low)/2)
+		}
+		middle := min(max(guess, low), high-1)
+		s.to(int32(middle))
+		has := s.surviving(but)
+		if has >= int64(needed) {
+			if high = max(low, middle-(has-int64(needed))); high == middle {
+				copy(least, s.shares)
+				suffices = middle
+			}
+		} else {
+			low = min(high, middle+(int64(needed)-has))
+		}
+		guess, last = middle*int64(needed)/max(1, has), middle
+	}
+	switch low {
+	case last:
+	case suffices:
+		copy(s.shares, least)
+	default:
+		s.to(int32(low))
+	}
+}
+
 // sum is that of the shares.
 func (s *split) sum() (sum int64) {
 	for _, share := range s.shares {
@@ -163,18 +143,22 @@ func (s *split) sum() (sum int64) {
 	return sum
 }
 
-// alone reports whether at most one member takes part and is not frozen.
-func (s *split) alone() bool {
-	n := 0
+// only is the only member that takes part and is not frozen; -1: there are others, or none.
+func (s *split) only() int {
+	only := -1
 	for i := range s.seats {
-		if !s.seats[i].Frozen && s.seats[i].Weight > 0 {
-			n++
+		switch {
+		case s.seats[i].Frozen || s.seats[i].Weight == 0:
+		case only >= 0:
+			return -1
+		default:
+			only = i
 		}
 	}
-	return n < 2
+	return only
 }
 
-// mostGuesses is how many guesses are made in proportion to what the last one gave; then the range is halved.
+// mostGuesses is how many guesses are made in proportion to what the last one gave; then steps double, up to half the range.
 const mostGuesses = 4
 
 // split is a split in the making.
@@ -186,15 +170,15 @@ type split struct {
 	shares []int32
 	// frozen is the sum of the frozen shares, begin that of start.
 	frozen, begin int64
-	// bounds are low, high and start; spare are those of what survives the loss of a member.
-	bounds, spare []int32
+	// bounds are low, high and start; least are the smallest shares that sufficed so far.
+	bounds, least []int32
 }
 
 // begins begins with seats, in the memory of the split before.
 func (s *split) begins(seats []Seat) {
 	n := len(seats)
 	bounds := zeros(s.bounds, 3*n)
-	*s = split{seats: seats, bounds: bounds, low: bounds[:n], high: bounds[n : 2*n], start: bounds[2*n:], shares: zeros(s.shares, n), spare: s.spare}
+	*s = split{seats: seats, bounds: bounds, low: bounds[:n], high: bounds[n : 2*n], start: bounds[2*n:], shares: zeros(s.shares, n), least: s.least}
 	for i := range seats {
 		seat := &seats[i]
 		switch {
@@ -355,8 +339,16 @@ func (s *split) jump(low, high []int32, sum int64) int64 {
 	return has
 }
 
-// surviving is what remains without the largest share.
-func (s *split) surviving() int64 { return s.sum() - int64(slices.Max(s.shares)) }
+// surviving is what remains without the largest share of the others than the given member; -1: of all.
+func (s *split) surviving(but int) int64 {
+	sum, largest := int64(0), int32(0)
+	for i, share := range s.shares {
+		if sum += int64(share); i != but {
+			largest = max(largest, share)
+		}
+	}
+	return sum - int64(largest)
+}
 
 // inFlight is how many replicas of members that take part are not ready yet.
 func (s *split) inFlight() (n int64) {
@@ -368,8 +360,8 @@ func (s *split) inFlight() (n int64) {
 	return n
 }
 
-// drain moves replicas from members of weight 0. It reports whether it moved any.
-func (s *split) drain(moves int32) (moved bool) {
+// drain moves replicas from members of weight 0.
+func (s *split) drain(moves int32) {
 	drained := int64(0)
 	for i := range s.seats {
 		if !s.seats[i].Frozen && s.seats[i].Weight == 0 {
@@ -379,11 +371,9 @@ func (s *split) drain(moves int32) (moved bool) {
 	for n := min(int64(max(1, moves))-s.inFlight(), drained); n > 0; n-- {
 		if !s.move(func(i int) bool { return s.seats[i].Weight == 0 && s.shares[i] > s.low[i] },
 			func(i int) bool { return s.seats[i].Weight > 0 && s.shares[i] < s.high[i] }) {
-			break
+			return
 		}
-		moved = true
 	}
-	return moved
 }
 
 // rebalance moves replicas towards the split from nothing.

@@ -4,7 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"sync"
 	"time"
 
@@ -468,10 +468,10 @@ func (r *Record) nominalCount(seats []Seat, all int32) int32 {
 		for i := range seats {
 			fresh[i] = Seat{Weight: seats[i].Weight, Cap: seats[i].Cap}
 		}
-		return max(1, int32(sort.Search(int(all), func(count int) bool {
-			shares, _ := SplitSurviving(fresh, int32(count)+1, math.MaxInt32, 0)
-			return shares.Total > int64(all)
-		})))
+		if largest := slices.Max(Split(fresh, all, 0).Of); all > largest {
+			return all - largest
+		}
+		return all // of one member
 	case all == r.Total:
 		return max(1, min(r.Desired, all))
 	}

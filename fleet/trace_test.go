@@ -915,17 +915,6 @@ func TestSurviveOneNeverCreeps(t *testing.T) {
 	w.want("c is lost: headroom again", 12, 12, 6)
 }
 
-// A new fleet takes what runs for what surviving adds to its count, so nothing changes for that.
-func TestSurviveOneBeginsWithWhatRuns(t *testing.T) {
-	w := newWorld(t, utilization(50), 10, 10)
-	w.spec.SurviveOne, w.spec.Members[1].Weight = true, 9
-	w.periods(10, 10, noCheck)
-	w.want("the load of 10", 10, 10)
-	if d := w.decided[0]; d.Current != 10 || d.Desired != 10 {
-		t.Errorf("%d became %d, want 10", d.Current, d.Desired)
-	}
-}
-
 // One member alone has what the load needs: there is no other one to survive on, and nobody's headroom is load.
 func TestSurviveOneOfOneMemberIsPlain(t *testing.T) {
 	dies := func(w *world) { w.of("b").silent, w.of("b").replicas = true, 0 }
