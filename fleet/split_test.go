@@ -100,6 +100,8 @@ func TestSurviveOneWorkedExamples(t *testing.T) {
 	}{
 		{"M7 equal", weighted([]int32{1, 1, 1}), 12, 1000, []int32{6, 6, 6}, 0},
 		{"M7 unequal", weighted([]int32{170, 110, 60}), 12, 1000, []int32{12, 8, 4}, 0},
+		{"1 to 9: the small one must carry all", weighted([]int32{1, 9}), 10, 1000, []int32{10, 85}, 0},
+		{"1 to 9, with a bound of the large one", bounded(weighted([]int32{1, 9}), nil, []int32{1000, 10}), 10, 1000, []int32{10, 10}, 0},
 		{"M7 two", weighted([]int32{1, 1}), 3, 1000, []int32{3, 3}, 0},
 		{"from what runs", weighted([]int32{1, 1, 1}, 4, 4, 4), 12, 1000, []int32{6, 6, 6}, 0},
 		{"from a drift", weighted([]int32{1, 1, 1}, 12, 0, 0), 12, 1000, []int32{12, 6, 6}, 0},
