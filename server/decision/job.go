@@ -406,7 +406,7 @@ func (j *Job) findOverrides() bool {
 		all, known = of.For(j.Key)
 	}
 	if !known && !j.Input.HoldDown {
-		j.Err = apierror.OfDecisionsStore(j.targets.life, j.Target, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable))
+		j.Err = apierror.OfDecisionsStore(j.targets.life, j.Target, of.Problem(j.Key.Cluster))
 		return false
 	}
 	if len(all) == 0 {

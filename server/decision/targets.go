@@ -2,7 +2,6 @@ package decision
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"go.uber.org/zap"
@@ -52,6 +51,8 @@ type Targets struct {
 		// Due reports whether For would wait for a cluster's. Await waits for several at once.
 		Due(cluster string) bool
 		Await(clusters []string)
+		// Problem is why For knows nothing of a cluster's.
+		Problem(cluster string) error
 		// Deleted says who deleted one, as far as it is known.
 		Deleted(key store.Key, level stages.Level, id string, created time.Time) (by string, at time.Time, known bool)
 	}
@@ -190,7 +191,7 @@ func (t *Targets) InForce(key store.Key, now time.Time, timed bool) (inForce []s
 	}
 	all, known := t.Overrides.For(key)
 	if !known {
-		return nil, now, fmt.Errorf("the overrides of its cluster can't be read: %w", store.ErrUnavailable)
+		return nil, now, t.Overrides.Problem(key.Cluster)
 	}
 	if !timed { // they begin and end at the same instant on all instances
 		now = t.clock.ofStore(now)

@@ -38,8 +38,8 @@ type cluster struct {
 	// readAt is when the last read began that succeeded, and skip until when no decision waits, because a read has
 	// just failed; in nanoseconds since the Unix epoch.
 	readAt, skip atomic.Int64
-	// failed reports whether the last read failed.
-	failed atomic.Bool
+	// failure is why the last read failed, nil: it did not.
+	failure atomic.Pointer[error]
 	// used reports whether there was a decision since the last period. idle is how many periods ago the last one
 	// was; only Run has it.
 	used atomic.Bool

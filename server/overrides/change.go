@@ -82,8 +82,12 @@ func (o *Overrides) Of(ctx context.Context, clusters []string) ([][]*setpointv1.
 		keys[i] = keyOf(cluster)
 	}
 	records, err := o.records.LoadBatch(ctx, keys)
-	if err != nil {
-		return nil, err
+	if errs := store.ByItem(err, len(keys), len(records)); errs != nil {
+		for i := range errs {
+			if errs[i] != nil {
+				return nil, unreadable(clusters[i], errs[i])
+			}
+		}
 	}
 	now := o.clock()
 	found := make([][]*setpointv1.Override, len(clusters))

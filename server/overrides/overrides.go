@@ -3,6 +3,7 @@ package overrides
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -37,6 +38,8 @@ const (
 	emptyPeriods = 600
 	// mostLost limits the names of lost overrides in a line of the log.
 	mostLost = 20
+	// mostTold limits the lines of the log about lists that can't be read.
+	mostTold = 20
 )
 
 // Options are the settings of Overrides.
@@ -56,8 +59,10 @@ type Overrides struct {
 	log     *zap.Logger
 	life    context.Context
 	cache   cache
-	// logged reports whether the log has that reads fail.
+	// logged reports whether the log has that reads fail. told are clusters whose list it has named as unreadable since.
 	logged atomic.Bool
+	toldMu sync.Mutex
+	told   map[string]bool // guarded by toldMu
 	// queues are the changes that wait.
 	queues queues
 	// refused are records of which changes were refused.
@@ -80,7 +85,7 @@ func New(engine store.Engine, o Options) (*Overrides, error) {
 		o.Life = context.Background()
 	}
 	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(),
-		queues: queues{of: map[string]*queue{}}, refused: refused{of: map[string]store.Record{}}}, nil
+		told: map[string]bool{}, queues: queues{of: map[string]*queue{}}, refused: refused{of: map[string]store.Record{}}}, nil
 }
 
 // For returns the overrides for a target that may be in force, in no order; the caller must not change them.
@@ -96,6 +101,20 @@ func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
 // Known is For right after Due or Await said that the cluster is not due: it waits for nothing.
 func (o *Overrides) Known(key store.Key) (all []stages.Override, known bool) {
 	return o.cache.get(key.Cluster).of(key)
+}
+
+// Problem is why For knows nothing of a cluster: an error of the store, or the answer for whoever asked for a decision there.
+func (o *Overrides) Problem(cluster string) error {
+	problem := store.ErrUnavailable // or the read has not ended
+	if c := o.cache.find(cluster); c != nil {
+		if failure := c.failure.Load(); failure != nil {
+			problem = *failure
+		}
+	}
+	if list := new(UnreadableError); errors.As(problem, &list) {
+		return list.answer()
+	}
+	return fmt.Errorf("the overrides of cluster %q can't be read: %w", cluster, problem)
 }
 
 // Deleted says who deleted an override of a target, its namespace or its cluster that was created at an instant, and
@@ -289,10 +308,14 @@ func (o *Overrides) each(all []reading, call func([]store.Key) error, do func(in
 		if problem == nil {
 			problem = do(i, r)
 		}
-		if r.failed.Store(problem != nil); problem != nil {
-			o.failing(problem)
-			err = problem
+		if problem == nil {
+			r.failure.Store(nil)
+			continue
 		}
+		problem = unreadable(r.name, problem)
+		r.failure.Store(&problem)
+		o.failing(problem)
+		err = problem
 	}
 	return err
 }
@@ -302,7 +325,16 @@ func (o *Overrides) failing(err error) {
 	if errors.Is(err, context.Canceled) || o.life.Err() != nil {
 		return // the server stops
 	}
-	if !o.logged.Swap(true) {
+	first := !o.logged.Swap(true)
+	if list := new(UnreadableError); errors.As(err, &list) { // among those that can be read
+		o.toldMu.Lock()
+		first = !o.told[list.Cluster] && len(o.told) < mostTold
+		if first {
+			o.told[list.Cluster] = true
+		}
+		o.toldMu.Unlock()
+	}
+	if first {
 		o.log.Warn("overrides can't be read: those that are known stay in force until they expire, and clusters of which none are known are not decided", zap.Error(err))
 	}
 }
@@ -355,7 +387,7 @@ func (o *Overrides) refresh(ctx context.Context) {
 		}
 		switch {
 		case c.idle > idlePeriods && (k == nil || k.version == "") && o.cache.drop(c):
-		case c.failed.Load():
+		case c.failure.Load() != nil:
 			ill = append(ill, c)
 		default:
 			well = append(well, c)
@@ -371,6 +403,9 @@ func (o *Overrides) refresh(ctx context.Context) {
 	}
 	ok := o.readAll(ctx, well)
 	if apart.Wait(); ok && illOK && o.logged.Swap(false) {
+		o.toldMu.Lock()
+		clear(o.told)
+		o.toldMu.Unlock()
 		o.log.Info("overrides read again")
 	}
 }

@@ -228,7 +228,7 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 	key := keyOf(cluster)
 	record, err := o.current(ctx, cluster)
 	if err != nil {
-		return false, err
+		return false, unreadable(cluster, err)
 	}
 	now := o.clock()
 	if c := o.cache.find(cluster); c != nil && !record.Exists() {

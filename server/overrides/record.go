@@ -83,6 +83,14 @@ func (e *UnreadableError) Error() string {
 
 func (e *UnreadableError) Unwrap() error { return e.err }
 
+// unreadable makes an UnreadableError of the store's error for a cluster's record, if it is one.
+func unreadable(cluster string, err error) error {
+	if errors.Is(err, store.ErrUnreadable) {
+		return &UnreadableError{cluster, err}
+	}
+	return err
+}
+
 // keyOf is the key of a cluster's record.
 func keyOf(cluster string) store.Key {
 	return store.Key{Cluster: cluster, Namespace: "-", Target: "-"}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -103,6 +104,63 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 				t.Errorf("%s was not acknowledged", one.Name)
 			}
 		}
+	}
+}
+
+// The log names each list that can't be read, and its key in Redis.
+func TestTheLogNamesUnreadableLists(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	admin, engine := server.Client(t), engineOf(t, server)
+	o := instance(t, engine)
+	for _, cluster := range []string{"demo", "other", "third"} {
+		create(t, o, target.Place{Cluster: cluster}, "freeze", held(time.Hour))
+	}
+	keys, err := admin.Keys(t.Context(), "*vh:*").Result()
+	if err != nil || len(keys) != 3 {
+		t.Fatal(keys, err)
+	}
+	slices.Sort(keys)
+	broken := map[string]func(key string) error{
+		"demo": func(key string) error { return admin.Set(t.Context(), key, "\x02 of a newer version", 0).Err() },
+		"other": func(key string) error {
+			return errors.Join(admin.Del(t.Context(), key).Err(), admin.RPush(t.Context(), key, "x").Err())
+		},
+	}
+	var want []string
+	for _, key := range keys {
+		for cluster, breaks := range broken {
+			if strings.Contains(key, "vh:"+cluster+"/") {
+				if err := breaks(key); err != nil {
+					t.Fatal(err)
+				}
+				want = append(want, key)
+			}
+		}
+	}
+	o, logs := watched(t, engine)
+	for range 2 {
+		for _, cluster := range []string{"demo", "third", "other"} {
+			if _, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"}); known != (broken[cluster] == nil) {
+				t.Errorf("known of %s: %t", cluster, known)
+			}
+		}
+		o.Refresh(t.Context())
+	}
+	if _, _, err := o.Create(t.Context(), target.Place{Cluster: "demo"}, "more", held(time.Hour), "", time.Now()); !errors.As(err, new(*overrides.UnreadableError)) {
+		t.Errorf("create: %v", err)
+	}
+	var named []string
+	for _, line := range logs.FilterMessageSnippet("overrides can't be read").All() {
+		text := fmt.Sprint(line.ContextMap()["error"])
+		for _, key := range want {
+			if strings.Contains(text, key) && strings.Contains(text, "the stored overrides of cluster") {
+				named = append(named, key)
+			}
+		}
+	}
+	if slices.Sort(named); !slices.Equal(named, want) {
+		t.Errorf("the log names %q, want %q once each: %v", named, want, logs.All())
 	}
 }
 

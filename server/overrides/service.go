@@ -90,7 +90,7 @@ func (s *Service) record(what string, o *setpointv1.Override, more ...zap.Field)
 // ofOverride maps an error about an override.
 func ofOverride(ctx context.Context, name string, err error) error {
 	var full *FullError
-	var unreadable *UnreadableError
+	var list *UnreadableError
 	switch {
 	case errors.Is(err, ErrNotFound):
 		return apierror.New(codes.NotFound, setpointv1.ErrorReason_ERROR_REASON_OVERRIDE_NOT_FOUND,
@@ -103,11 +103,17 @@ func ofOverride(ctx context.Context, name string, err error) error {
 			"the overrides of the cluster were "+err.Error()+"; try again", "override", name)
 	case errors.As(err, &full):
 		return apierror.OverLimit(full.Limit, full.Most, full.Error())
-	case errors.As(err, &unreadable):
-		return apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE,
-			fmt.Sprintf("the stored overrides of cluster %q can't be read: a newer version wrote them, or they are damaged", unreadable.Cluster))
+	case errors.As(err, &list):
+		return list.answer()
 	}
 	return apierror.OfStore(ctx, name, err)
+}
+
+// answer is the error for callers.
+func (e *UnreadableError) answer() error {
+	return apierror.New(codes.Internal, setpointv1.ErrorReason_ERROR_REASON_HISTORY_UNREADABLE, fmt.Sprintf(
+		"the stored overrides of cluster %q can't be read: a newer version wrote them, or they are damaged; upgrade this instance, or have the cluster's list deleted from the store (docs/operate/redis.md), and create them again", e.Cluster),
+		"cluster", e.Cluster)
 }
 
 // placeForm is the form of what can be overridden.

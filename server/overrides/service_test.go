@@ -522,6 +522,49 @@ func TestUnknownOverridesHoldDecisions(t *testing.T) {
 	}
 }
 
+// lack is an error of Redis for a user that lacks a right.
+type lack struct{}
+
+func (lack) Error() string { return "NOPERM no permission; ACL SETUSER setpoint +getrange" }
+func (lack) Lacks() string { return "+getrange" }
+
+// Who can't decide or list because the overrides can't be read is told why, and what to do.
+func TestCallersAreToldWhyOverridesCannotBeRead(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		fails  error
+		code   codes.Code
+		reason string
+		says   []string
+	}{
+		"unreadable": {
+			fmt.Errorf("load: %w: format 2", store.ErrUnreadable), codes.Internal, "HISTORY_UNREADABLE",
+			[]string{`the stored overrides of cluster "demo" can't be read`, "a newer version wrote them, or they are damaged", "upgrade this instance, or have the cluster's list deleted"},
+		},
+		"a missing right": {
+			fmt.Errorf("load: %w: %w", store.ErrUnavailable, lack{}), codes.Unavailable, "STORE_UNAVAILABLE",
+			[]string{"its user lacks rights"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t, func(su *servertest.Setup) {
+				su.Store.OnOverrides = func() error { return tt.fails }
+			})
+			_, decided := s.Recommendations.Recommend(t.Context(), servertest.RequestFor(servertest.Web))
+			_, listed := overridesOf(s).ListOverrides(t.Context(), &setpointv1.ListOverridesRequest{Parent: "clusters/demo"})
+			for call, err := range map[string]error{"decision": decided, "list": listed} {
+				servertest.WantProblem(t, servertest.RPCProblem(err), tt.code, tt.reason)
+				for _, text := range tt.says {
+					if !strings.Contains(status.Convert(err).Message(), text) {
+						t.Errorf("%s: %q does not say %q", call, status.Convert(err).Message(), text)
+					}
+				}
+			}
+		})
+	}
+}
+
 // A batch reads the overrides of all its clusters at once: decisions on clusters that can't be read do not wait one after
 // the other.
 func TestABatchReadsItsClustersTogether(t *testing.T) {

@@ -151,6 +151,9 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 			r.doubtful[i] = true
 		}
 		if !f.again || f.doubtful && r.exchange.once {
+			if f.kind == store.ErrUnreadable { //nolint:errorlint // it is the sentinel itself
+				err = fmt.Errorf("%w (key %s)", err, keyOf(commands[k]))
+			}
 			r.fail(n, i, r.store.operationError(ctx, r.exchange.operation, err))
 			continue
 		}

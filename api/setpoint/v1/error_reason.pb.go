@@ -47,7 +47,7 @@ const (
 	ErrorReason_ERROR_REASON_STORE_UNAVAILABLE ErrorReason = 7
 	// UNAVAILABLE: the server is shutting down. Retry elsewhere.
 	ErrorReason_ERROR_REASON_SHUTTING_DOWN ErrorReason = 8
-	// INTERNAL: the target's stored value can't be read. Metadata: "target".
+	// INTERNAL: a stored value can't be read: the target's (metadata: "target"), or its cluster's overrides ("cluster").
 	ErrorReason_ERROR_REASON_HISTORY_UNREADABLE ErrorReason = 9
 	// UNAUTHENTICATED: credentials are missing or not accepted. Metadata: "cause", for
 	// example "expired". UNAVAILABLE: they could not be verified.
