@@ -77,3 +77,22 @@ func TestAMethodWithoutAnExampleIsRefused(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// What an example needs stands on the page, and not where only the documentation's test sees it.
+func TestAHiddenPreparationIsRefused(t *testing.T) {
+	t.Parallel()
+	for _, hidden := range []string{"<!-- needs: service\nfirst: curl x -->\n", "<!-- first: curl x -->\n"} {
+		examples := t.TempDir()
+		if err := os.CopyFS(examples, os.DirFS("examples")); err != nil {
+			t.Fatal(err)
+		}
+		file := filepath.Join(examples, "TargetService.GetTarget.md")
+		if err := os.WriteFile(file, []byte(hidden+"```sh\ncurl y\n```\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		err := pages(document(t), "../../proto/setpoint/v1/error_reason.proto", examples, filepath.Join(t.TempDir(), "pages"))
+		if err == nil || !strings.Contains(err.Error(), "TargetService.GetTarget.md prepares something") {
+			t.Errorf("%q: %v", hidden, err)
+		}
+	}
+}

@@ -76,6 +76,9 @@ func pages(document *openapi3.T, proto, examples, folder string) error {
 		if err != nil {
 			return fmt.Errorf("%s has no example: %w", m.operation.OperationID, err)
 		}
+		if hidden.Match(example) {
+			return fmt.Errorf("the example of %s prepares something with «first», which readers don't see: show the commands", m.file())
+		}
 		if err := os.WriteFile(filepath.Join(folder, m.file()), []byte(m.page(document, string(example))), 0o644); err != nil {
 			return err
 		}
@@ -118,7 +121,11 @@ func (m method) page(document *openapi3.T, example string) string {
 	if m.operation.Description != "" {
 		b.WriteString(text(m.operation.Description) + "\n\n")
 	}
-	b.WriteString("## Example\n\n" + strings.TrimSpace(example) + "\n\n## Request\n\n")
+	b.WriteString("## Example\n\n")
+	if strings.Contains(example, "needs: service") {
+		b.WriteString("In a checkout of the repository, with `make run` in another terminal.\n\n")
+	}
+	b.WriteString(strings.TrimSpace(example) + "\n\n## Request\n\n")
 	rows := 0
 	row := func(name, kind, where, description string) {
 		if rows == 0 {
@@ -238,6 +245,8 @@ var (
 	sentenceEnd = regexp.MustCompile(`[.?!](\s|$)`)
 	reason      = regexp.MustCompile(`(?s)((?:  //[^\n]*\n)+)  ERROR_REASON_([A-Z_]+) = [0-9]+;`)
 	bare        = regexp.MustCompile(`\]\[\]`)
+	// hidden is a directive of the documentation's test that runs a command beside those of the page.
+	hidden = regexp.MustCompile(`(?m)^(<!-- )?first: `)
 )
 
 func firstSentence(words string) string {
