@@ -138,14 +138,22 @@ func (s *nodeSettings) open() (*node, error) {
 		return nil, fmt.Errorf("--docker-host: %w", err)
 	}
 	n.sampler = nodes.NewSampler(n.engine, s.timeout)
+	if err := n.measure(n.metrics); err != nil {
+		return nil, err
+	}
+	n.metrics.MustRegister(buildmetric.New(), collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return n, nil
+}
+
+// measure makes and registers its own metrics.
+func (n *node) measure(r prometheus.Registerer) error {
 	n.reports = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "setpoint_swarm_node_reports_total", Help: "Reports to the agent, by what came of them."}, []string{"outcome"})
 	n.tasks = prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_swarm_node_tasks", Help: "Tasks in the last report: those with a whole window."})
 	n.failed = prometheus.NewCounter(prometheus.CounterOpts{Name: "setpoint_swarm_node_read_failures_total", Help: "Reads of containers that failed, also of those that ended meanwhile."})
 	for _, outcome := range []string{"sent", "failed", "unread"} {
 		n.reports.WithLabelValues(outcome)
 	}
-	n.metrics.MustRegister(buildmetric.New(), n.reports, n.tasks, n.failed, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return n, nil
+	return errors.Join(r.Register(n.reports), r.Register(n.tasks), r.Register(n.failed))
 }
 
 func (n *node) close() {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 )
 
@@ -15,6 +16,15 @@ const maxListedValues = 8
 
 // buildInfo is the metric whose labels differ for each build.
 const buildInfo = "setpoint_build_info"
+
+// Of gathers the registered metrics, by name.
+func Of(register func(prometheus.Registerer) error) ([]*dto.MetricFamily, error) {
+	registry := prometheus.NewRegistry()
+	if err := register(registry); err != nil {
+		return nil, err
+	}
+	return registry.Gather()
+}
 
 // Table returns a table of metrics in Markdown, in the given order. It lists the values of
 // labels with few values, if listed says so.
