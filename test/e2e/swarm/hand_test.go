@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 // deployedAgain: docker stack deploy writes the count of its file, and 1 if the file has none,
@@ -62,4 +65,34 @@ networks:
 	}
 	w.startAgent()
 	load.becomes(t, most)
+}
+
+// tasksThatEnd: status says that tasks end by themselves, and no longer once a spec is in force of which they go on;
+// and what docs/guides/swarm.md says of a rollback after a new count: it takes back the count and keeps the image.
+func tasksThatEnd(t *testing.T, w *world) {
+	s := w.createLabelled(t, "ends", "burn:1 check", 2, fmt.Sprintf("setpoint.max=%d", most), "setpoint.cpu=50", "setpoint.shadow=true")
+	defer s.remove(t)
+	s.use(t, idle)
+	says := func(want string) {
+		t.Helper()
+		kit.Eventually(t, patience, "the notice "+want, func() error {
+			o, err := s.status(s.name)
+			if err == nil && (o.Decision == nil || !strings.Contains(o.Decision.Notice, want) || want == "" && o.Decision.Notice != "") {
+				err = fmt.Errorf("the agent says %+v", o.Decision)
+			}
+			return err
+		})
+	}
+	says("end by themselves with code 0")
+	change := []string{"service", "update", "--quiet", "--detach", "--no-resolve-image", "--update-delay=0s", "--update-monitor=1s"}
+	s.must(t, 1, append(change, "--args=/load/milli", s.name)...)
+	says("")
+
+	s.must(t, 1, append(change, "--image=checked:1", s.name)...)
+	kit.Eventually(t, patience, "the end of the update", func() error { return s.isIn("completed") })
+	s.must(t, 1, "service", "scale", "--detach", s.name+"=3")
+	s.must(t, 1, "service", "rollback", "--quiet", "--detach", s.name)
+	if is := s.must(t, 1, "service", "inspect", "--format={{.Spec.TaskTemplate.ContainerSpec.Image}} {{.Spec.Mode.Replicated.Replicas}}", s.name); is != "checked:1 2" {
+		t.Errorf("after a rollback there is %s, want the new image and the old count", is)
+	}
 }

@@ -179,6 +179,7 @@ type object struct {
 		Current, Desired int32
 		Metrics          []string
 		Adjusted, Fleet  string
+		Notice           string
 	}
 }
 

@@ -41,7 +41,7 @@ func TestThePagesAsTyped(t *testing.T) {
 	buildOwn(t, relay, "relay")
 	s.must(t, 1, "import", `--change=ENTRYPOINT ["/relay"]`, archive(t, relay), "alpine/socat:latest")
 
-	start, guide := blocks(t, "start/swarm.md", 5), blocks(t, "guides/swarm.md", 4)
+	start, guide := blocks(t, "start/swarm.md", 5), blocks(t, "guides/swarm.md", 5)
 	s.types(t, "docker swarm init")
 	s.types(t, start[0])
 	s.types(t, start[1])
@@ -51,13 +51,14 @@ func TestThePagesAsTyped(t *testing.T) {
 	t.Logf("scaled %s after the load was there", time.Since(began).Round(time.Second))
 
 	s.types(t, guide[0])
-	s.shows(t, guide[1], regexp.MustCompile(`"desiredReplicas"`))
+	s.types(t, guide[1])
+	s.shows(t, guide[2], regexp.MustCompile(`"desiredReplicas"`))
 	for _, job := range []string{"setpoint", "setpoint-agent", "setpoint-node"} {
 		up := regexp.MustCompile(`"job":"` + job + `"},"value":\[[0-9.]+,"1"\]`)
-		s.shows(t, guide[2], up)
+		s.shows(t, guide[3], up)
 	}
 
-	s.shows(t, guide[3], regexp.MustCompile(`demo/demo_web  ok `)) // the agent, which started again, has usage
+	s.shows(t, guide[4], regexp.MustCompile(`demo/demo_web  ok `)) // the agent, which started again, has usage
 	began = time.Now()
 	s.types(t, start[3])
 	kit.Eventually(t, patience, "one replica again", func() error {

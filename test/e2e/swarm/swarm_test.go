@@ -36,6 +36,7 @@ func TestSwarm(t *testing.T) {
 		{"the count follows the load within its policies, and is held by its window", followsLoad},
 		{"a count that is changed by hand", manualChange},
 		{"a stack that is deployed again", deployedAgain},
+		{"tasks that end by themselves, and a rollback after a new count", tasksThatEnd},
 		{"a wrong label holds its service only", wrongLabel},
 		{"a fleet of platforms", fleetOfPlatforms},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
