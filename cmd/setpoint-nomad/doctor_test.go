@@ -56,6 +56,10 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 			if got := strings.Join(problems, "\n"); tt.want == "" && got != "" || !strings.Contains(got, tt.want) {
 				t.Errorf("problems: %q, want %q", got, tt.want)
 			}
+			// The service is asked about the others.
+			if (len(p.asks) == 1) != (tt.want == "") || len(p.asks) == 1 && p.asks[0].Request.GetSpec().GetMaxReplicas() != 9 {
+				t.Errorf("asks %v", p.asks)
+			}
 		})
 	}
 }
