@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -324,6 +325,48 @@ func TestWatchersAreBoundedAndEndWithTheServer(t *testing.T) {
 	other.wantEnd(codes.Canceled)
 	s.Stop()
 	w.wantEnd(codes.Unavailable)
+}
+
+// A caller has so many watches at once; others have theirs, and a place that is given back is free.
+func TestWatchesOfACallerAreBounded(t *testing.T) {
+	t.Parallel()
+	s := servertest.Guarded(t, func(su *servertest.Setup) { su.Options.MaxWatchersPerCaller = 1 })
+	open := func(token string) (context.CancelFunc, error) {
+		ctx, cancel := context.WithCancel(servertest.As(t.Context(), token))
+		t.Cleanup(cancel)
+		stream, err := s.Targets.WatchDecisions(ctx, &setpointv1.WatchDecisionsRequest{Parent: "clusters/demo/namespaces/-/targets/-"})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		return cancel, err
+	}
+	first, err := open(servertest.ReaderToken)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := open(servertest.AdminToken); err != nil {
+		t.Errorf("another caller: %v", err)
+	}
+	_, err = open(servertest.ReaderToken)
+	told := false
+	for _, detail := range status.Convert(err).Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok {
+			d := info.GetRetryDelay().AsDuration()
+			told = d >= 2*time.Second && d <= 8*time.Second
+		}
+	}
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "of one caller") || !told {
+		t.Errorf("one too many: %v, with %v", err, status.Convert(err).Details())
+	}
+	first()
+	for deadline := time.Now().Add(time.Minute); ; {
+		if _, err = open(servertest.ReaderToken); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("after the first ended: %v", err)
+		}
+	}
 }
 
 // Without a feed the call says so.
