@@ -51,8 +51,10 @@ func run() error {
 	}
 	options := bundle(root)
 	options.EntryPoints = []string{"src/main.tsx"}
-	early := options // a plain script, which delays the first paint and imports nothing
-	early.EntryPoints, early.Splitting, early.Format = []string{"src/early.ts"}, false, api.FormatIIFE
+	// A plain script, which delays the first paint and imports nothing. Its name has no hash: all versions have it, and it
+	// deals with files that an instance of another one does not have.
+	early := options
+	early.EntryPoints, early.EntryNames, early.Splitting, early.Format = []string{"src/early.ts"}, "[name]", false, api.FormatIIFE
 	var meta metafile
 	var made []api.OutputFile
 	for _, o := range []api.BuildOptions{options, early, worker(root)} {

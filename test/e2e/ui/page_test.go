@@ -6,11 +6,13 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -80,6 +82,44 @@ func TestEightWindowsAreAllThere(t *testing.T) {
 		t.Errorf("%g streams of eight windows", n)
 	}
 	eval[int](p, `others.forEach(w => w.close()), 0`)
+}
+
+// While an upgrade runs, a balancer asks instances of two versions for the files of one page. It loads itself again until it
+// has them all, but not for ever.
+func TestFilesOfAnotherVersion(t *testing.T) {
+	s := believable(t)
+	to, err := url.Parse(s.origin)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lost, pages atomic.Int32 // requests for files with a hash that are still to fail; loads of the page
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
+	shown := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/ui/" {
+			pages.Add(1)
+		}
+		if strings.HasPrefix(r.URL.Path, "/ui/assets/") && r.URL.Path != "/ui/assets/early.js" && lost.Add(-1) >= 0 {
+			http.NotFound(w, r)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(shown.Close)
+	during := &siteOf{Instance: s.Instance, origin: shown.URL}
+	lost.Store(40) // more than twice what a page has
+	p := during.blank(t)
+	p.expects("status of 404", "MIME type", "preload")
+	p.goTo("/ui/")
+	p.waitText("checkout")
+	if n := pages.Load(); n < 3 {
+		t.Errorf("the page was loaded %d times", n)
+	}
+	lost.Store(math.MaxInt32)
+	p = during.blank(t)
+	p.expects("status of 404", "MIME type", "preload")
+	p.before(`sessionStorage.setItem("setpoint.again", "60")`)
+	p.goTo("/ui/")
+	p.waitText("could not be loaded")
 }
 
 // The API's description keeps working under its policy.
