@@ -37,6 +37,7 @@ func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing
 		{"an object recreated under its name has a new history", madeAgain},
 		{"a count changed by others is decided again", moved},
 		{"failed reads are retried with back-off", unread},
+		{"an answer of a newer service is followed", newer},
 		{"a member of a fleet tells it when the platform can't be read", blind},
 		{"nothing is read or requested between reconciles", quiet},
 		{"a stopping agent finishes reconciles in flight", stops},
@@ -278,6 +279,16 @@ func refuses(t *testing.T, k *kit, tampering answertest.Tampering) {
 	k.service.Tamper(nil)
 	reconciles(2)
 	want(t, "replicas once the answers are right", k.Replicas("web"), 5)
+}
+
+func newer(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.Want("web", 5)
+	k.service.Tamper(answertest.Newer)
+	k.start(agent.Options{})
+	reconciles(3)
+	want(t, "replicas", k.Replicas("web"), 5)
+	want(t, "reports", len(k.service.Reports()), 1)
 }
 
 func vanished(t *testing.T, k *kit) {

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,7 @@ import (
 	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/types"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -61,6 +63,19 @@ func TestAnswersThatCantBeOnesAreNotFollowed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A newer service says what this agent does not know: it acts, and the object's status has it.
+func TestAnswersOfANewerServiceAreFollowed(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w, key := newTampered(t, answertest.Newer)
+		time.Sleep(2 * period)
+		want(t, "replicas", w.count("shop/web"), 5)
+		if !slices.ContainsFunc(w.hpa(key).Status.Conditions, func(c autoscalingv2.HorizontalPodAutoscalerCondition) bool { return c.Type == "FutureType" }) {
+			t.Errorf("the status has %v", w.hpa(key).Status.Conditions)
+		}
+	})
 }
 
 // Whichever field of an answer is missing or wrong, the count is either unchanged or the one

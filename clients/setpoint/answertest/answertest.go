@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -21,6 +22,19 @@ type Tampering struct {
 	// Field is the path of the wrong field, as in an AnswerError.
 	Field  string
 	Change Change
+}
+
+// Newer adds to an answer what only a later minor version of the service may say: words and fields that no client knows yet.
+func Newer(a *setpointv1.RecommendResponse) {
+	a.Status.Conditions = append(a.Status.Conditions, &setpointv1.HorizontalPodAutoscalerCondition{
+		Type: "FutureType", Status: "Unknown", Reason: "FutureReason", Message: "of a later version",
+	})
+	a.Status.Conditions[0].Reason = "FutureReason"
+	a.Adjustments = append(a.Adjustments, &setpointv1.Adjustment{Stage: "FUTURE_STAGE", Rule: "future/rule", Message: "of a later version"})
+	a.Events = append(a.Events, &setpointv1.Event{Type: "Normal", Reason: "FutureReason", Message: "of a later version"})
+	for _, m := range []proto.Message{a, a.Status, a.Status.Conditions[0]} {
+		m.ProtoReflect().SetUnknown(protowire.AppendVarint(protowire.AppendTag(nil, 1000, protowire.VarintType), 1))
+	}
 }
 
 // Tamperings change an answer that wants 5 replicas instead of 4, within 2 to 10, because of

@@ -79,6 +79,11 @@ func TestTamperedAnswersAreRefused(t *testing.T) {
 		if got := verdict(t, c, now, q, fitting, nil, false); got != "ok" {
 			t.Errorf("the honest answer is refused for %s", got)
 		}
+		_, newer := question(now)
+		answertest.Newer(newer)
+		if got := verdict(t, c, now, q, newer, nil, false); got != "ok" {
+			t.Errorf("the answer of a newer service is refused for %s", got)
+		}
 		for _, tampering := range answertest.Tamperings() {
 			_, a := question(now)
 			tampering.Change(a)
