@@ -154,7 +154,8 @@ func (l *Loop) unread(ctx context.Context, key Key, st *state, err error) time.D
 			r.lost()
 			if admitted, _, _ := l.presence.admit(key); admitted {
 				if told, err := r.tellBlind(ctx, err); err != nil {
-					r.failed(ctx, told, err)
+					r.telling.Outcome = r.failed(ctx, told, err)
+					l.platform.Tell(ctx, r.telling)
 				}
 			}
 		}

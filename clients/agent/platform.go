@@ -27,8 +27,8 @@ type Platform interface {
 	// another UID: then the object was recreated.
 	Object(ctx context.Context, key Key, before *Object) (*Object, error)
 	// Observe reads the input of a decision. Failed readings are part of the request, as
-	// data. An error means that there can be no request, and is retried; a *HoldError means
-	// that there must be none now, so that the service's windows get no recommendation.
+	// data. An error means that there can be no request, and is retried, and a fleet is told that it can't see its
+	// member; a *HoldError means that there must be none now, so that the service's windows get no recommendation.
 	Observe(ctx context.Context, o *Object) (*Observation, error)
 	// Apply writes the decided count. If others have changed the count since the observation
 	// it writes nothing and returns ErrMoved. A write of which it does not know whether it was made ends with
