@@ -246,8 +246,8 @@ func (l *Log) write(batch []queued) {
 	}
 }
 
-// tell logs the first failure to write, and how many decisions are missing once a write succeeds.
-// Only the writer calls it.
+// tell logs the first failure to write, and how many decisions are missing once a write succeeds. Of a write that failed in
+// part, as on one shard of several, the others are not missing. Only the writer calls it.
 func (l *Log) tell(decisions int, err error) {
 	if err == nil {
 		if l.failing > 0 {
@@ -259,8 +259,12 @@ func (l *Log) tell(decisions int, err error) {
 	if l.failing == 0 {
 		l.log.Warn("decisions can't be logged", zap.Error(err))
 	}
-	l.failing += decisions
-	l.failed.Add(int64(decisions))
+	for _, missing := range store.ByItem(err, decisions, decisions) {
+		if missing != nil {
+			l.failing++
+			l.failed.Add(1)
+		}
+	}
 }
 
 // unfedPause is how often a failing feed is logged.

@@ -94,6 +94,24 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	}
 }
 
+// Of a write that fails in part, only what was not written counts as lost.
+func TestWhatOtherShardsHaveTakenIsNotLost(t *testing.T) {
+	t.Parallel()
+	seen, lines := observer.New(zap.WarnLevel)
+	l := New(&failingStore{errs: []error{store.BatchError{nil, io.EOF, nil}}}, nil, zap.New(seen), 0)
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	for _, entries := range [][]Entry{{{decision: []byte("x")}, {decision: []byte("y")}, {decision: []byte("z")}}, {{decision: []byte("x")}}} {
+		l.Append(key, entries...)
+		if err := l.Flush(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	l.Close()
+	if got := lines.AllUntimed(); len(got) != 2 || got[1].ContextMap()["failed"] != int64(1) || l.Lost() != 1 {
+		t.Errorf("%+v, and %d are lost", got, l.Lost())
+	}
+}
+
 // heldStore is a log and a feed that notes what is written, a write at a time.
 type heldStore struct {
 	store.Log
