@@ -80,6 +80,8 @@ func TestPingNamesTheRightThatIsMissing(t *testing.T) {
 	server := redistest.Start(t, redistest.Config{})
 	admin := server.Client(t)
 	s := open(t, asUser(server.URL()), "a:", nil)
+	setUser(t, admin, append(slices.Clone(all), "~a:*")...)
+	keeps(t, s) // and the server knows the scripts
 	for _, right := range all {
 		t.Run(right, func(t *testing.T) {
 			setUser(t, admin, append(slices.Clone(all), "~a:*", "-"+right[1:])...)
