@@ -74,7 +74,6 @@ func TestEveryFormIsRead(t *testing.T) {
 	}
 }
 
-// An error says what the document looks like, and all that is wrong with it.
 // Services once wrote an empty list of policies for rules without any. Their backups can be stored; elsewhere such a list
 // is refused, as Kubernetes does.
 func TestBackupsOfEarlierVersionsAreRead(t *testing.T) {
@@ -101,6 +100,7 @@ func TestBackupsOfEarlierVersionsAreRead(t *testing.T) {
 	}
 }
 
+// An error says what the document looks like, and all that is wrong with it.
 func TestErrorsNameTheForm(t *testing.T) {
 	t.Parallel()
 	replace := func(form, old, new string) string {

@@ -122,7 +122,6 @@ func TestFilesOfAnotherVersion(t *testing.T) {
 	p.waitText("could not be loaded")
 }
 
-// The API's description keeps working under its policy.
 // A proxy may show the service below a path, which it takes away; no setting says it.
 func TestThePageBelowAPath(t *testing.T) {
 	s := believable(t)
@@ -146,6 +145,7 @@ func TestThePageBelowAPath(t *testing.T) {
 	p.waitText("RecommendationService")
 }
 
+// The API's description keeps working under its policy.
 func TestDocumentation(t *testing.T) {
 	p := site(t).open(t, "/docs/")
 	p.waitText("RecommendationService")
