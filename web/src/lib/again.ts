@@ -5,11 +5,13 @@ const key = "setpoint.again";
 /** How often the page loads itself again, a second apart: for longer than instances take to be replaced, and not for ever. */
 const most = 60;
 
-/** Loads the page again if one of its scripts or styles could not be loaded. */
+/** Loads the page again if one of its scripts or styles could not be loaded. What proxies and extensions add does not count: the page's policy may forbid it for good. */
 export function loadAgainWhileIncomplete(): void {
+  const own = new URL(".", (document.currentScript as HTMLScriptElement).src).href;
   let incomplete = false;
   const failed = ({ target: of }: Event) => {
-    if (incomplete || !(of instanceof HTMLScriptElement || (of instanceof HTMLLinkElement && of.rel === "stylesheet"))) return;
+    const address = of instanceof HTMLScriptElement ? of.src : of instanceof HTMLLinkElement && of.rel === "stylesheet" ? of.href : "";
+    if (incomplete || !address.startsWith(own)) return;
     incomplete = true;
     let times = most;
     try {
