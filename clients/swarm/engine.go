@@ -232,8 +232,7 @@ func withReplicas(raw json.RawMessage, replicas int32) ([]byte, error) {
 	return json.Marshal(parsed.Spec)
 }
 
-// needsManager is the advice about an engine that is not a manager's, or of a manager without a
-// quorum.
+// needsManager is the advice about an engine that is not a manager's.
 const needsManager = " (the agent needs the engine of a manager)"
 
 // needsQuorum is the advice where the managers can decide nothing.
