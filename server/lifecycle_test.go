@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -176,6 +177,7 @@ func TestAStoppingServerIsUnreadyBeforeItRefusesCalls(t *testing.T) {
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.ShutdownDelay = delay })
 	begun := time.Now()
 	awaitDraining(t, s)
+	var calling sync.WaitGroup // both at once: each has to be seen before the delay ends
 	for name, call := range map[string]func() error{
 		"gRPC": func() error {
 			_, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50))
@@ -184,7 +186,7 @@ func TestAStoppingServerIsUnreadyBeforeItRefusesCalls(t *testing.T) {
 		"REST": func() error {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/readyz", nil)
 			if err != nil {
-				t.Fatal(err)
+				return err
 			}
 			resp, err := s.HTTP.Do(req)
 			if err == nil {
@@ -196,13 +198,16 @@ func TestAStoppingServerIsUnreadyBeforeItRefusesCalls(t *testing.T) {
 			return err
 		},
 	} {
-		for call() == nil && time.Since(begun) < soon {
-			time.Sleep(time.Millisecond)
-		}
-		if took := time.Since(begun); took < delay || took > soon {
-			t.Errorf("%s refused calls after %s, want %s", name, took, delay)
-		}
+		calling.Go(func() {
+			for call() == nil && time.Since(begun) < soon {
+				time.Sleep(time.Millisecond)
+			}
+			if took := time.Since(begun); took < delay || took > soon {
+				t.Errorf("%s refused calls after %s, want %s", name, took, delay)
+			}
+		})
 	}
+	calling.Wait()
 }
 
 // A REST call that was let in before the drain began is answered, though it goes on
