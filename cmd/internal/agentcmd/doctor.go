@@ -27,6 +27,7 @@ import (
 const (
 	serviceCheck = "service"
 	tokenCheck   = "token"
+	clusterCheck = "cluster"
 )
 
 // Bounds of what is no problem.
@@ -45,7 +46,7 @@ func (s *Settings) serviceChecks(p Program) []doctor.Check {
 		{Name: "health", After: serviceCheck, Run: a.health},
 		{Name: "tls", After: serviceCheck, Run: a.tls},
 		{Name: tokenCheck, After: serviceCheck, Run: a.token},
-		{Name: "cluster", After: tokenCheck, Run: a.cluster},
+		{Name: clusterCheck, After: tokenCheck, Run: a.cluster},
 		{Name: "clock", After: tokenCheck, Run: a.clock},
 	}
 }
@@ -242,9 +243,12 @@ func (s *Settings) refusals(ctx context.Context, asks []Ask) []doctor.Finding {
 		request.Target = "clusters/" + s.Cluster + "/namespaces/" + one.Key.Namespace + "/targets/" + one.Key.Name
 		request.Scale, request.DryRun = &setpointv1.Scale{SpecReplicas: 1}, true
 		_, err := client.Recommend(ctx, request)
-		if why := agent.Refusal(err); why != "" {
+		switch why := agent.Refusal(err); {
+		case status.Code(err) == codes.PermissionDenied:
+			found = append(found, doctor.Bad("add a grant to the service's --policy-file", "the service does not decide about %s/%s: %s", one.Key.Namespace, one.Key.Name, why)...)
+		case why != "":
 			found = append(found, doctor.Bad("correct it there, and look again", "the service refuses what %s/%s sets: %s", one.Key.Namespace, one.Key.Name, why)...)
-		} else if err != nil {
+		case err != nil:
 			return append(found, doctor.Notice("", "%d of %d objects were not asked about: %s", len(asks)-i, len(asks), status.Convert(err).Message())...)
 		}
 	}

@@ -29,9 +29,9 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
 
-// guarded serves with TLS, a token "secret" and a grant in cluster demo, and returns its address
+// guarded serves with TLS, a token "secret" and a grant in namespaces of cluster demo, and returns its address
 // and the file of its authority.
-func guarded(t *testing.T, verbs string) (address, caFile string) {
+func guarded(t *testing.T, namespace, verbs string) (address, caFile string) {
 	t.Helper()
 	ca := testpki.New("authority")
 	caFile = clitest.File(t, "ca.crt", string(ca.CertPEM()))
@@ -43,7 +43,7 @@ func guarded(t *testing.T, verbs string) (address, caFile string) {
 	}
 	t.Cleanup(authenticator.Close)
 	grants, err := policy.Open(clitest.File(t, "policy.yaml",
-		fmt.Sprintf("grants:\n- identities: [\"token:agent\"]\n  clusters: [demo]\n  namespaces: [\"*\"]\n  verbs: [%s]\n", verbs)), files.Options{})
+		fmt.Sprintf("grants:\n- identities: [\"token:agent\"]\n  clusters: [demo]\n  namespaces: [%q]\n  verbs: [%s]\n", namespace, verbs)), files.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,8 +56,8 @@ func guarded(t *testing.T, verbs string) (address, caFile string) {
 
 func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	t.Parallel()
-	address, ca := guarded(t, "recommend, delete")
-	few, caOfFew := guarded(t, "recommend")
+	address, ca := guarded(t, "*", "recommend, delete")
+	few, caOfFew := guarded(t, "*", "recommend")
 	open := clitest.StartServer(t)
 	_, openPort, _ := net.SplitHostPort(open)
 	token := clitest.File(t, "token", "secret")
@@ -163,6 +163,29 @@ func TestDoctorNamesWhatTheServiceRefuses(t *testing.T) {
 				t.Log(result.Stdout, result.Stderr)
 			}
 		})
+	}
+}
+
+// What the policy does not let the agent ask is no fault of the object, and where that is all, one problem says so.
+func TestDoctorNamesWhatThePolicyRefuses(t *testing.T) {
+	t.Parallel()
+	address, ca := guarded(t, "shop", "recommend, delete")
+	token := clitest.File(t, "token", "secret")
+	for cluster, want := range map[string]string{
+		"demo": "PROBLEM  specs        the service does not decide about other/web: ",
+		"prod": "skipped  specs        not checked, because of the problem with: cluster",
+	} {
+		platform := fake(&agenttest.Fake{})
+		platform.Asks = func(context.Context) (asks []Ask) {
+			for _, namespace := range []string{"shop", "other"} {
+				asks = append(asks, Ask{agent.Key{Kind: "service", Namespace: namespace, Name: "web"}, &setpointv1.RecommendRequest{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 3}}})
+			}
+			return asks
+		}
+		result := clitest.Run(t, root(program(platform)), "", "doctor", "--request-timeout=5s", "--server="+address, "--tls-ca-file="+ca, "--token-file="+token, "--cluster="+cluster)
+		if !strings.Contains(result.Stdout, want) || !strings.Contains(result.Stdout, "1 problem found") || strings.Contains(result.Stdout, "correct it there") {
+			t.Errorf("%s: missing %s in\n%s%s", cluster, want, result.Stdout, result.Stderr)
+		}
 	}
 }
 

@@ -202,7 +202,7 @@ variables are there already. Exit code 1 if there is a problem.`,
 			defer opened.close()
 			checks := append(c.serviceChecks(p), opened.Checks...)
 			if opened.Asks != nil {
-				checks = append(checks, doctor.Check{Name: "specs", After: tokenCheck, Run: func(ctx context.Context) []doctor.Finding {
+				checks = append(checks, doctor.Check{Name: "specs", After: clusterCheck, Run: func(ctx context.Context) []doctor.Finding {
 					return c.refusals(ctx, opened.Asks(ctx))
 				}})
 			}
