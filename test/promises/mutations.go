@@ -40,7 +40,7 @@ var Mutations = []Mutation{
 	{"a flood of new clusters' names evicts no override", "TestBytesOfUnchangedLists", "server/overrides/overrides.go",
 		"case k != nil && k.version == versions[i]:", "case false:"},
 	{"a shard that does not respond refuses and delays no decision", "TestAShardDoesNotRespond", "server/overrides/overrides.go",
-		"case c.failed.Load():", "case false:"},
+		"case c.failure.Load() != nil:", "case false:"},
 	{"a shard that does not respond refuses and delays no decision", "TestABatchReadsItsClustersTogether", "server/decision/batch.go",
 		"\tt.awaitOverrides(b.queues)\n", ""},
 	{"stages of a request cost what their bytes do", "TestLongListsOfStagesAreNotRead", "server/conversion/stages.go",
