@@ -141,6 +141,10 @@ func TestThePageBelowAPath(t *testing.T) {
 	p.waitText("Spec in use")
 	p.goTo(eval[string](p, `location.pathname`)) // read anew, from five segments deep
 	p.waitText("Spec in use")
+	// Browsers may ask for the icon only when another view is shown.
+	if icon := eval[string](p, `(history.pushState(null, "", "/scaling/setpoint/ui/playground"), document.querySelector("link[rel=icon]").href)`); icon != below.origin+"/scaling/setpoint/ui/favicon.svg" {
+		t.Errorf("the icon is %s", icon)
+	}
 	p.goTo("/scaling/setpoint/docs")
 	p.waitText("RecommendationService")
 }
