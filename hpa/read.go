@@ -166,12 +166,14 @@ type form struct {
 	name string
 	// message has the object's fields.
 	message func() proto.Message
+	// read reads it from JSON.
+	read func([]byte, proto.Message) error
 }
 
 var forms = []form{
-	{"a stored spec", func() proto.Message { return &setpointv1.TargetSpec{} }},
-	{"a request", func() proto.Message { return &setpointv1.RecommendRequest{} }},
-	{"the spec itself", func() proto.Message { return &setpointv1.HorizontalPodAutoscalerSpec{} }},
+	{"a stored spec", func() proto.Message { return &setpointv1.TargetSpec{} }, restjson.UnmarshalStored},
+	{"a request", func() proto.Message { return &setpointv1.RecommendRequest{} }, restjson.Unmarshal},
+	{"the spec itself", func() proto.Message { return &setpointv1.HorizontalPodAutoscalerSpec{} }, restjson.Unmarshal},
 }
 
 // formOf is the form that has most of the keys, the first of several; nil: none has one.
@@ -208,12 +210,8 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 		}
 		looks := "looks like " + f.name + ": "
 		message := f.message()
-		read := restjson.Unmarshal
-		if f == &forms[0] {
-			read = restjson.UnmarshalStored
-		}
 		var refused *restjson.Error
-		if err := read(data, message); errors.As(err, &refused) {
+		if err := f.read(data, message); errors.As(err, &refused) {
 			return nil, nil, errorOf(looks, refused.Violations)
 		} else if err != nil {
 			return nil, nil, err
