@@ -469,6 +469,15 @@ func (p *Platform) List(ctx context.Context) ([]*agent.Object, error) {
 	return slices.SortedFunc(maps.Values(p.known), func(a, b *agent.Object) int { return a.Key.Compare(b.Key) }), nil
 }
 
+// RequestOf returns what the agent asks the service about a target, but for its names and the readings; nil: its entry is
+// invalid.
+func RequestOf(o *agent.Object) *setpointv1.RecommendRequest {
+	if o.Hold != nil && o.Hold.Outcome != agent.OutcomeWaiting {
+		return nil
+	}
+	return &setpointv1.RecommendRequest{Spec: o.Native.(*wanted).spec, Options: o.Options, Stages: o.Stages, Fleet: o.Fleet}
+}
+
 // Problem says why the last list failed, or else which of its entries have no valid name; empty:
 // neither. Targets with a name are held, and report their problems themselves.
 func (p *Platform) Problem() string {

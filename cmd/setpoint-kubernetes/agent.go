@@ -80,6 +80,6 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 			}
 			return a.Acts(ctx)
 		},
-		Checks: seen.checks(), Notes: notes,
+		Checks: seen.checks(), Asks: seen.asks, Notes: notes,
 	}, nil
 }

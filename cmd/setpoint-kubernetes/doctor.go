@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
@@ -284,18 +285,34 @@ func (p *patient) objects(ctx context.Context) []doctor.Finding {
 func (p *patient) specs(context.Context) []doctor.Finding {
 	const most = 20 // findings
 	var found []doctor.Finding
-	look := func(source agent.Source, o client.Object) {
-		if problem := agent.ProblemOf(o); problem != nil && p.has(source) && len(found) < most {
+	p.each(func(source agent.Source, o client.Object) {
+		if problem := agent.ProblemOf(o); problem != nil && len(found) < most {
 			found = append(found, doctor.Bad("correct the object", "%s %s/%s is not scaled: %v", source.Kind(), o.GetNamespace(), o.GetName(), problem)...)
 		}
-	}
+	})
+	return found
+}
+
+// asks are the objects that are to be scaled and can be.
+func (p *patient) asks(context.Context) (out []agentcmd.Ask) {
+	p.each(func(source agent.Source, o client.Object) {
+		if agent.ProblemOf(o) == nil && (p.Shadow || agent.WaitsOf(o, p.hpas, p.autoscalers) == "") {
+			out = append(out, agentcmd.Ask{Key: source.Key(o.GetNamespace(), o.GetName()), Request: agent.RequestOf(o)})
+		}
+	})
+	return out
+}
+
+// each calls look for the objects to act on.
+func (p *patient) each(look func(source agent.Source, o client.Object)) {
 	for i := range p.hpas {
-		look(agent.HPA, &p.hpas[i])
+		if p.has(agent.HPA) {
+			look(agent.HPA, &p.hpas[i])
+		}
 	}
 	for i := range p.autoscalers {
-		look(agent.Autoscaler, &p.autoscalers[i])
+		look(agent.Autoscaler, &p.autoscalers[i]) // there are none without the source
 	}
-	return found
 }
 
 // metricsAPIs are the API groups of metrics, and metricsAPI the one of a type.

@@ -339,3 +339,53 @@ func TestDoctorNamesInvalidObjects(t *testing.T) {
 		}
 	}
 }
+
+// The service is asked, with all that the agent sends of an object, about those that the agent scales: not about what it can't read, what gives
+// way to another one, or is another agent's.
+func TestDoctorAsksAboutWhatIsScaled(t *testing.T) {
+	t.Parallel()
+	spec := autoscalingv2.HorizontalPodAutoscalerSpec{
+		ScaleTargetRef: autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}, MaxReplicas: 7,
+		Metrics: []autoscalingv2.MetricSpec{{Type: autoscalingv2.ResourceMetricSourceType, Resource: &autoscalingv2.ResourceMetricSource{
+			Name: "cpu", Target: autoscalingv2.MetricTarget{Type: autoscalingv2.UtilizationMetricType, AverageUtilization: new(int32(50))},
+		}}},
+	}
+	meta := func(name string, annotations map[string]string) metav1.ObjectMeta {
+		return metav1.ObjectMeta{Namespace: "shop", Name: name, Annotations: annotations}
+	}
+	own := v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: spec, Options: &v1.Options{Profile: "hpa-v1.35"}, Fleet: "clusters/all/namespaces/shop/targets/web"}
+	own.ScaleTargetRef.Name = "db"
+	hpas := []autoscalingv2.HorizontalPodAutoscaler{
+		{ObjectMeta: meta("a", map[string]string{v1.StagesAnnotation: `{"windowThroughFailures": true}`}), Spec: spec},
+		{ObjectMeta: meta("b", map[string]string{v1.FleetAnnotation: "web"}), Spec: spec},
+	}
+	autoscalers := []v1.Autoscaler{{ObjectMeta: meta("own", nil), Spec: own}, {ObjectMeta: meta("waits", nil), Spec: v1.AutoscalerSpec{HorizontalPodAutoscalerSpec: spec}}}
+	for _, tt := range []struct {
+		source string
+		shadow bool
+		want   string
+	}{
+		{"hpa", false, "HorizontalPodAutoscaler shop/a"},
+		{"autoscaler", false, "Autoscaler shop/own"},
+		{"both", false, "HorizontalPodAutoscaler shop/a, Autoscaler shop/own"},
+		{"both", true, "HorizontalPodAutoscaler shop/a, Autoscaler shop/own, Autoscaler shop/waits"},
+	} {
+		p := patientOf(t, apiServer(t, nil, ""), func(s *settings) { s.Source, s.Shadow = tt.source, tt.shadow })
+		if p.hpas = hpas; tt.source != "hpa" {
+			p.autoscalers = autoscalers
+		}
+		var names []string
+		for _, ask := range p.asks(t.Context()) {
+			names = append(names, ask.Key.String())
+			request := ask.Request
+			isOwn := ask.Key.Name == "own"
+			if request.GetSpec().GetMaxReplicas() != 7 || len(request.GetSpec().GetMetrics()) != 1 || request.GetStages().GetWindowThroughFailures() != (ask.Key.Name == "a") ||
+				(request.GetFleet() != "") != isOwn || (request.GetOptions().GetProfile() != "") != isOwn {
+				t.Errorf("%s asks %v", ask.Key, request)
+			}
+		}
+		if got := strings.Join(names, ", "); got != tt.want {
+			t.Errorf("%s, shadow %t: asks about %s, want %s", tt.source, tt.shadow, got, tt.want)
+		}
+	}
+}

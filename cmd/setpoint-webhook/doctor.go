@@ -5,11 +5,23 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 )
 
 // most bounds the findings of one check.
 const most = 20
+
+// asks are the targets that are to be scaled, now or after a hold.
+func asks(ctx context.Context, platform *webhook.Platform) (out []agentcmd.Ask) {
+	targets, _ := platform.List(ctx)
+	for _, o := range targets {
+		if request := webhook.RequestOf(o); request != nil {
+			out = append(out, agentcmd.Ask{Key: o.Key, Request: request})
+		}
+	}
+	return out
+}
 
 // checks are those of the webhook server.
 func checks(platform *webhook.Platform) []doctor.Check {

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -77,6 +78,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	return &agentcmd.Platform{
 		Platform: platform, Kinds: map[string]string{webhook.Kind: "target"},
 		Acts: client.Acting, Checks: checks(platform),
+		Asks:  func(ctx context.Context) []agentcmd.Ask { return asks(ctx, platform) },
 		Ready: platform.Ready, Problem: platform.Problem, Close: client.Close,
 	}, nil
 }

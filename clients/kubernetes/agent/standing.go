@@ -4,7 +4,9 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 )
 
@@ -63,6 +65,13 @@ func ProblemOf(stored client.Object) error {
 		return o.problem
 	}
 	return nil
+}
+
+// RequestOf returns what the agent asks the service about a HorizontalPodAutoscaler or an Autoscaler that it
+// scales, but for its names and the readings.
+func RequestOf(stored client.Object) *setpointv1.RecommendRequest {
+	o := objectOf(stored)
+	return &setpointv1.RecommendRequest{Spec: kubernetes.SpecToProto(&o.autoscaler.Spec), Options: o.options, Stages: o.stages, Fleet: o.fleet}
 }
 
 func objectOf(stored client.Object) *object {

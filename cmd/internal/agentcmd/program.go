@@ -182,7 +182,8 @@ func newDoctor(p Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "doctor", Short: "Check what the agent needs, and print what to do about problems", Long: `Check what the agent needs, and print what to do about each problem: whether the service
 can be reached, its certificate, the token and what it may do, the clocks, the cluster's
-name at the service; and ` + p.Checked + `. It changes nothing.
+name at the service, and which settings of objects it refuses; and
+` + p.Checked + `. It changes nothing.
 
 Give it the agent's flags, variables and config file; in the agent's container the
 variables are there already. Exit code 1 if there is a problem.`,

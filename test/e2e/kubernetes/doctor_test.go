@@ -100,7 +100,9 @@ func TestDoctorSeesTheCluster(t *testing.T) {
 		return ""
 	})
 	a.expect(1, []string{"PROBLEM  rivals       kube-controller-manager writes the status of HorizontalPodAutoscalers (1)", "→ switch the built-in controller off"})
-	a.expect(0, []string{"no problem found"}, "--source=hpa", "--shadow")
+	a.expect(0, []string{"ok       specs        the service accepts what 1 objects set", "no problem found"}, "--source=hpa", "--shadow")
+	p.annotate("web", `{"schedules": [{"name": "never", "timeZone": "UTC", "cron": "0 0 30 2 *", "duration": "3600s", "minReplicas": 2}]}`)
+	a.expect(1, []string{"PROBLEM  specs        the service refuses what " + p.namespace + "/web sets: stages.schedules[0].cron: ", "1 problem found"}, "--source=hpa", "--shadow")
 
 	q := &place{t: t, c: c, kind: autoscalers, namespace: p.namespace}
 	q.add("beside", basic("web"))
