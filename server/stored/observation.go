@@ -27,11 +27,11 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 	record, err := t.swap(ctx, store.Observations, key, func(record store.Record) ([]byte, error) {
 		observed, err := openObservation(record.Value, report, now.Add(-Kept))
 		if err == nil {
-			err = observed.report(report, at, now.Add(-Kept))
+			err = observed.report(report, at, now)
 		}
 		if err != nil { // it will be replaced
 			observed = &partial{Observation: &storedv1.Observation{}}
-			if err := observed.report(report, at, now.Add(-Kept)); err != nil {
+			if err := observed.report(report, at, now); err != nil {
 				return nil, err
 			}
 		}
@@ -44,14 +44,14 @@ func (t *Targets) Report(ctx context.Context, key store.Key, report *setpointv1.
 	return len(record.Value), err
 }
 
-// report adds the observations of an instant, and drops those older than another
-// instant.
-func (p *partial) report(report *setpointv1.ReportObservationRequest, at, before time.Time) error {
+// report adds the observations of an instant, and drops those that are no longer kept now.
+func (p *partial) report(report *setpointv1.ReportObservationRequest, at, now time.Time) error {
+	withoutFuture(p.Observation, now)
 	pods, usage := p.GetPodsTime(), p.GetPodMetricsTime()
 	if err := merge(p.Observation, report, at); err != nil {
 		return err
 	}
-	forget(p.Observation, before)
+	forget(p.Observation, now.Add(-Kept))
 	if p.GetPodsTime() != pods { // replaced, or none
 		p.pods = nil
 	}
@@ -67,6 +67,26 @@ func decodeObservation(record store.Record) (*storedv1.Observation, error) {
 		return nil, &UnreadableError{"observation", err}
 	}
 	return observed, nil
+}
+
+// withoutFuture moves instants after now, which a clock that was ahead has made, to now: reports of now replace what has
+// them, and do not wait for that instant.
+func withoutFuture(o *storedv1.Observation, now time.Time) {
+	latest := timestamppb.New(now)
+	clip := func(at **timestamppb.Timestamp) {
+		if (*at).AsTime().After(now) {
+			*at = latest
+		}
+	}
+	clip(&o.ScaleTime)
+	clip(&o.PodsTime)
+	clip(&o.PodMetricsTime)
+	for _, m := range o.GetCustomMetrics() {
+		clip(&m.Time)
+	}
+	for _, m := range o.GetExternalMetrics() {
+		clip(&m.Time)
+	}
 }
 
 // merge adds the observations of an instant, unless later ones are stored.

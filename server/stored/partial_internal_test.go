@@ -62,7 +62,7 @@ func TestReportsOnWhatIsDecodedInPart(t *testing.T) {
 			if len(report.GetCustomMetrics()) == 0 && len(opened.CustomMetrics) > 0 || len(report.GetExternalMetrics()) == 0 && len(opened.ExternalMetrics) > 0 || len(opened.Pods) > 0 {
 				t.Fatalf("seed %d, step %d: what the report does not have was decoded", seed, step)
 			}
-			if err := opened.report(report, at, now.Add(-Kept)); err != nil {
+			if err := opened.report(report, at, now); err != nil {
 				t.Fatal(err)
 			}
 			if record, err = opened.encode(); err != nil {
@@ -99,7 +99,7 @@ func FuzzOpenObservation(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if opened.report(proto.Clone(report).(*setpointv1.ReportObservationRequest), t0, t0.Add(-Kept)) != nil {
+		if opened.report(proto.Clone(report).(*setpointv1.ReportObservationRequest), t0, t0) != nil {
 			return
 		}
 		if _, err := opened.encode(); err != nil {

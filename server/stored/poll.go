@@ -271,9 +271,16 @@ func (a ages) proposals(o *storedv1.Observation) (out []*setpointv1.Proposal) {
 	return out
 }
 
-// fresh reports whether observations of that instant count.
+// mostAhead is how far instances' clocks may be apart, by the usual bound of each (--max-clock-skew).
+const mostAhead = time.Minute
+
+// fresh reports whether observations of that instant count. How old those of a clock that was ahead are nobody knows.
 func (a ages) fresh(at *timestamppb.Timestamp) bool {
-	return at != nil && a.now.Sub(at.AsTime()) <= a.most
+	if at == nil {
+		return false
+	}
+	age := a.now.Sub(at.AsTime())
+	return age <= a.most && age >= -max(a.most, mostAhead)
 }
 
 // scale returns the caller's scale, else the observed one, else the recommended one.
@@ -388,6 +395,9 @@ func (s *sampler) add(m *setpointv1.MetricSpec) (err error) {
 	failed.Message = "it was never reported"
 	if at != nil {
 		failed.Message = fmt.Sprintf("it was reported %s ago; the maximum age is %s", seconds(s.now.Sub(at.AsTime())), seconds(s.most))
+		if ahead := at.AsTime().Sub(s.now); ahead > 0 {
+			failed.Message = fmt.Sprintf("it was reported by a clock that was %s ahead, so its age is not known", seconds(ahead))
+		}
 	}
 	s.request.MetricErrors = append(s.request.MetricErrors, failed)
 	return nil

@@ -977,3 +977,29 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 		t.Errorf("%s, want also the name that is twice", text)
 	}
 }
+
+// What a clock has stamped that was ahead until it was set counts no longer than a report of now, and not for as long as
+// that clock was ahead.
+func TestAReportOfAClockThatWasAheadIsReplaced(t *testing.T) {
+	s := servertest.Start(t)
+	s.SetSpec(t, servertest.QueueSpec(1, 100))
+	s.Clock.Advance(30 * time.Minute)
+	s.Observe(t, 4, "40")
+	s.Clock.Advance(-30 * time.Minute)
+	if got, err := poll(t, s, func(r *setpointv1.GetRecommendationRequest) { r.CurrentReplicas = new(int32(4)) }); err == nil || !strings.Contains(err.Error(), "by a clock that was 1800 s ahead") {
+		t.Errorf("before another report: %v, %v", got, err)
+	}
+	if got, err := poll(t, s); status.Code(err) != codes.FailedPrecondition {
+		t.Errorf("without a count before another report: %v, %v", got, err)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 4, "80")
+	wantPoll(t, s, 8)
+	// Instances' clocks may be a little apart.
+	s.Clock.Advance(15 * time.Second)
+	s.Observe(t, 8, "120")
+	s.Clock.Advance(-10 * time.Second)
+	s.Observe(t, 8, "160")
+	s.Clock.Advance(10 * time.Second)
+	wantPoll(t, s, 16)
+}
