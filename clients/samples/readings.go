@@ -135,6 +135,30 @@ func Subject(spec *setpointv1.MetricSpec) string {
 	return t.subject()
 }
 
+// Takes reports whether the service gives a value of a custom or external metric to that of a spec: by its object, nil for an
+// external one, and by its selector, or without one by its labels.
+func Takes(spec *setpointv1.MetricSpec, metric *setpointv1.MetricIdentifier, object *setpointv1.CrossVersionObjectReference, of map[string]string) bool {
+	t, problem := targetOf(spec)
+	selector, err := selectorOf(metric.GetSelector())
+	if problem != "" || err != nil || t.ofUsage() || t.name != metric.GetName() || (t.kind == externalType) != (object == nil) {
+		return false
+	}
+	if object == nil && metric.GetSelector() == nil {
+		return t.matches.Matches(labels.Set(of))
+	}
+	if labelselector.Identity(selector) != labelselector.Identity(t.matches) {
+		return false
+	}
+	named := object.GetName() == t.object.GetName() || object.GetKind() == "Namespace" // of which the service knows the own one
+	return object == nil || t.kind == podsType && object.GetKind() == "Pod" || object.GetKind() == t.object.GetKind() && named
+}
+
+// Failed is the error of a spec's metric.
+func Failed(spec *setpointv1.MetricSpec, err error) *setpointv1.MetricError {
+	t, _ := targetOf(spec)
+	return t.failed(err)
+}
+
 // Check returns the problems of the queries of a spec's metrics, as a *typed.Error whose fields
 // begin with the metric, such as "External:queue.query". It sends no request.
 func (s *Set) Check(metrics []Metric) error {

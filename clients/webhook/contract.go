@@ -291,49 +291,46 @@ var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externa
 // maxSampleAge is the age from which a value of a metric is no longer used.
 const maxSampleAge = 5 * time.Minute
 
-// withoutUnusable turns values that nothing should be decided by into errors of the spec's metrics:
+// withoutUnusable turns values that nothing should be decided by into errors of the spec's metrics that they are of:
 // those that would be taken for an overflow, or for less than no usage, and old ones. A pod with old
 // usage has no sample: that of others may be recent.
 func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
-	wrong := map[string]string{} // by metric, usage by resource
+	metrics := req.GetSpec().GetMetrics()
+	wrong := make([]error, len(metrics))
 	old := func(at *timestamppb.Timestamp) bool { return at != nil && now.Sub(at.AsTime()) > maxSampleAge }
-	unusable := func(metric, value string, at *timestamppb.Timestamp) bool {
-		if err := samples.CheckValue(value); err != nil {
-			wrong[metric] = err.Error()
-		} else if old(at) {
-			wrong[metric] = fmt.Sprintf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
+	unusable := func(value string, at *timestamppb.Timestamp, takes func(*setpointv1.MetricSpec) bool) bool {
+		err := samples.CheckValue(value)
+		if err == nil && old(at) {
+			err = fmt.Errorf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
 		}
-		return wrong[metric] != ""
+		for i, m := range metrics {
+			if err != nil && takes(m) {
+				wrong[i] = err
+			}
+		}
+		return err != nil
 	}
 	req.ExternalMetrics = slices.DeleteFunc(req.ExternalMetrics, func(v *setpointv1.ExternalMetric) bool {
-		return unusable("External:"+v.GetMetric().GetName(), v.GetValue(), v.Timestamp)
+		return unusable(v.GetValue(), v.Timestamp, func(m *setpointv1.MetricSpec) bool { return samples.Takes(m, v.GetMetric(), nil, v.GetLabels()) })
 	})
 	req.CustomMetrics = slices.DeleteFunc(req.CustomMetrics, func(v *setpointv1.CustomMetric) bool {
-		kind := "Object:"
-		if v.GetDescribedObject().GetKind() == "Pod" {
-			kind = "Pods:"
-		}
-		return unusable(kind+v.GetMetric().GetName(), v.GetValue(), v.Timestamp)
+		return unusable(v.GetValue(), v.Timestamp, func(m *setpointv1.MetricSpec) bool {
+			return samples.Takes(m, v.GetMetric(), v.GetDescribedObject(), nil)
+		})
 	})
 	req.PodMetrics = slices.DeleteFunc(req.PodMetrics, func(pod *setpointv1.PodMetrics) bool {
 		for _, c := range pod.GetContainers() {
 			for resource, value := range c.GetUsage() {
-				unusable("Resource:"+resource, value, nil)
+				unusable(value, nil, func(m *setpointv1.MetricSpec) bool {
+					return m.GetResource().GetName() == resource || m.GetContainerResource().GetName() == resource
+				})
 			}
 		}
 		return old(pod.Timestamp)
 	})
-	// The service refuses an error of what is no metric of the spec.
-	told := map[string]bool{}
-	for _, m := range req.GetSpec().GetMetrics() {
-		metric := samples.Subject(m)
-		text := wrong[metric]
-		if m.GetContainerResource() != nil {
-			text = wrong["Resource:"+m.GetContainerResource().GetName()]
-		}
-		if text != "" && !told[metric] {
-			told[metric] = true
-			req.MetricErrors = append(req.MetricErrors, &setpointv1.MetricError{Metric: metric, Message: text})
+	for i, m := range metrics {
+		if wrong[i] != nil {
+			req.MetricErrors = append(req.MetricErrors, samples.Failed(m, wrong[i]))
 		}
 	}
 }

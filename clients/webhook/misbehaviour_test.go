@@ -663,3 +663,64 @@ func (f fixed) Read(_ context.Context, metrics []samples.Metric, _ []string) (ou
 	}
 	return out
 }
+
+// An unusable value is an error of its metric alone: those of the same name about another object, or of another
+// selector, have their values.
+func TestAnUnusableValueFailsItsOwnMetricAlone(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		ingress := func(name string) map[string]any {
+			return map[string]any{"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "name": name}
+		}
+		queue := func(name string) map[string]any {
+			return map[string]any{"name": "depth", "selector": map[string]any{"matchLabels": map[string]any{"queue": name}}}
+		}
+		var metrics []any
+		for _, name := range []string{"old", "new"} {
+			metrics = append(metrics,
+				map[string]any{"type": "Object", "object": map[string]any{"metric": map[string]any{"name": "rps"}, "describedObject": ingress(name), "target": map[string]any{"type": "Value", "value": "10"}}},
+				map[string]any{"type": "External", "external": map[string]any{"metric": queue(name), "target": map[string]any{"type": "AverageValue", "averageValue": "10"}}},
+			)
+		}
+		key := w.create("web", 3, map[string]any{"spec": map[string]any{"maxReplicas": 9, "metrics": metrics}})
+		for form, series := range map[string]func(name string) map[string]any{
+			"by selectors": func(name string) map[string]any { return map[string]any{"metric": queue(name)} },
+			"by labels": func(name string) map[string]any {
+				return map[string]any{"metric": map[string]any{"name": "depth"}, "labels": map[string]any{"queue": name}}
+			},
+		} {
+			request := map[string]any{"scale": map[string]any{}}
+			var custom, external []any
+			for name, at := range map[string]string{"old": "1999-12-31T12:00:00Z", "new": "2000-01-01T00:00:00Z"} {
+				one := series(name)
+				one["value"], one["timestamp"] = "50", at
+				external = append(external, one)
+				custom = append(custom, map[string]any{"describedObject": ingress(name), "metric": map[string]any{"name": "rps"}, "value": "50", "timestamp": at})
+			}
+			request["customMetrics"], request["externalMetrics"] = custom, external
+			body, err := json.Marshal(map[string]any{"request": request})
+			if err != nil {
+				t.Fatal(err)
+			}
+			set(w.world, &w.mangle, func(path string, r *reply) {
+				if path == "/observe" {
+					r.body = body
+				}
+			})
+			listed()
+			seen, err := w.platform.Observe(t.Context(), w.object(t, key))
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := seen.Request
+			if len(got.GetCustomMetrics()) != 1 || got.GetCustomMetrics()[0].GetDescribedObject().GetName() != "new" || len(got.GetExternalMetrics()) != 1 ||
+				got.GetExternalMetrics()[0].GetTimestamp().AsTime().Year() != 2000 {
+				t.Errorf("%s: the values are %v and %v", form, got.GetCustomMetrics(), got.GetExternalMetrics())
+			}
+			failed := got.GetMetricErrors()
+			if len(failed) != 2 || failed[0].GetDescribedObject().GetName() != "old" || failed[1].GetSelector().GetMatchLabels()["queue"] != "old" {
+				t.Errorf("%s: the errors are %v", form, failed)
+			}
+		}
+	})
+}
