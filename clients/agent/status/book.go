@@ -50,9 +50,9 @@ type Object struct {
 	Warning string `json:"warning,omitempty"`
 	// Scaled is the last change of the count. Nil: unknown.
 	Scaled *Scaled `json:"scaled,omitempty"`
-	// Idle reports whether the count is 0 because the agent scaled it to that.
+	// Idle reports whether the count is 0 because an agent scaled it to that.
 	Idle bool `json:"idle,omitempty"`
-	// LastChange is when a controller last changed the count, as the platform shows it. Nil: never, or unknown.
+	// LastChange is when a controller last changed the count, as the platform or the service shows it. Nil: never, or unknown.
 	LastChange *time.Time `json:"lastChange,omitempty"`
 	// Next says what comes next, a change a line, where someone has asked for it. It is not stored.
 	Next []string `json:"next,omitempty"`
@@ -223,7 +223,7 @@ func (b *Book) note(t *agent.Telling) {
 	delete(b.errs, key)
 	last := b.lastOf(key)
 	if last != nil && last.UID == o.UID {
-		o.Scaled, o.Decision, o.Idle = last.Scaled, last.Decision, last.Idle
+		o.Scaled, o.Decision, o.Idle, o.LastChange = last.Scaled, last.Decision, last.Idle, last.LastChange
 	}
 	if at := t.Object.LastChange; at != nil && !at.IsZero() {
 		o.LastChange = at
@@ -277,7 +277,12 @@ func (o *Object) decided(d *agent.Decision) {
 			d.Adjusted = typed.Shorten(strings.TrimPrefix(d.Adjusted+"; "+c.GetMessage(), "; "), maxText)
 		}
 	}
-	o.Idle = o.Idle && o.Decision.Current == 0
+	o.Idle = o.Decision.Current == 0 && (o.Idle || scaledToZero(d))
+	// The service remembers what an agent on another machine did. A shadow's record is not of the count, and an answer
+	// takes its own count for applied.
+	if at := d.Status().GetLastScaleTime(); at != nil && !d.Shadow && d.ApplyError == nil {
+		o.LastChange = new(at.AsTime())
+	}
 	if d.Applied {
 		o.Idle = o.Decision.Desired == 0
 		o.Scaled = &Scaled{
@@ -285,6 +290,13 @@ func (o *Object) decided(d *agent.Decision) {
 			Recommendation: d.Answer.GetRecommendationId(),
 		}
 	}
+}
+
+// scaledToZero reports whether the service remembers that an agent scaled to 0.
+func scaledToZero(d *agent.Decision) bool {
+	return !d.Shadow && slices.ContainsFunc(d.Answer.GetStatus().GetConditions(), func(c *setpointv1.HorizontalPodAutoscalerCondition) bool {
+		return c.GetType() == "ScaledToZero" && c.GetStatus() == "True"
+	})
 }
 
 // plainOf is the count without stages and overrides, if it is another one; else nil.
@@ -315,7 +327,7 @@ func (b *Book) heldBefore(key agent.Key, uid string) string {
 	return ""
 }
 
-// isIdle reports whether the count of an object is 0 because this agent, or the one before it, scaled it to that.
+// isIdle reports whether the count of an object is 0 because this agent, or one before it, scaled it to that.
 func (b *Book) isIdle(key agent.Key, uid string) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -144,7 +144,7 @@ func (o *Object) lastScaled(now time.Time) string {
 	switch {
 	case o.Scaled == nil && o.LastChange == nil:
 		return "-"
-	case o.Scaled == nil: // by an agent before this one
+	case o.Scaled == nil, o.LastChange != nil && o.LastChange.Sub(o.Scaled.At) > time.Minute: // by another agent; clocks differ by less
 		return printable.Age(now.Sub(*o.LastChange)) + " ago"
 	}
 	return fmt.Sprintf("%d → %d, %s ago", o.Scaled.From, o.Scaled.To, printable.Age(now.Sub(o.Scaled.At)))

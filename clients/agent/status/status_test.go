@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -331,5 +332,48 @@ func TestWhoScaledToZeroIsNotForgotten(t *testing.T) {
 			Request: seen.Request, Observation: seen, Applied: step.applied,
 			Answer: &setpointv1.RecommendResponse{CurrentReplicas: step.count, DesiredReplicas: step.desired},
 		}})
+	}
+}
+
+// An agent that has come from another machine, without what it kept there, learns from the service when the count was last changed, and whose a
+// count of 0 is; what it knows itself says more, unless another agent has scaled since. A shadow's record says nothing of the count.
+func TestTheServiceRemembersForAnAgentThatMoved(t *testing.T) {
+	t.Parallel()
+	now, count := time.Now(), int32(0)
+	for _, tt := range []struct {
+		name    string
+		shadow  bool
+		failed  error         // to apply
+		applied time.Duration // before the answer: when this agent itself has scaled; 0: never
+		want    string
+	}{
+		{"moved", false, nil, 0, "3h ago"},
+		{"a shadow", true, nil, 0, "-"},
+		{"not applied", false, errors.New("no leader"), 0, "-"},
+		{"its own", false, nil, 3*time.Hour - time.Second, "2 → 0, 2h ago"},
+		{"another one's since", false, nil, 5 * time.Hour, "3h ago"},
+	} {
+		b, err := Open("", "demo", zap.NewNop())
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := b.Note(counted{count: &count})
+		object := &agent.Object{Key: agent.Key{Namespace: "shop", Name: "web"}, Shadow: tt.shadow}
+		if tt.applied != 0 {
+			b.objects[object.Key] = &Object{Key: object.Key, Idle: true, Scaled: &Scaled{At: now.Add(-tt.applied), From: 2}}
+		}
+		answer := &setpointv1.RecommendResponse{Status: &setpointv1.HorizontalPodAutoscalerStatus{
+			LastScaleTime: timestamppb.New(now.Add(-3 * time.Hour)), Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "ScaledToZero", Status: "True"}},
+		}}
+		for _, d := range []*agent.Decision{{Shadow: tt.shadow, ApplyError: tt.failed, Observation: &agent.Observation{}, Answer: answer}, nil} { // nil: it is held
+			b.note(&agent.Telling{Object: object, Decision: d})
+			if got := b.objects[object.Key].lastScaled(now); got != tt.want {
+				t.Errorf("%s: last scaled %s, want %s", tt.name, got, tt.want)
+			}
+			seen, err := p.Observe(t.Context(), object)
+			if err != nil || (seen.Request.GetPreviousStatus() == nil) != tt.shadow {
+				t.Errorf("%s: the service is told %v, %v", tt.name, seen.Request.GetPreviousStatus(), err)
+			}
+		}
 	}
 }

@@ -320,6 +320,24 @@ func TestTheLastScaleIsKept(t *testing.T) {
 	t.Errorf("the file has %s", text)
 }
 
+// An agent on another machine, without what the one before it kept, has the time of the last scale from the service.
+func TestTheLastScaleIsKnownOnAnotherMachine(t *testing.T) {
+	t.Parallel()
+	world, server := &agenttest.Fake{}, clitest.StartServer(t)
+	world.Create(agenttest.Workload{Name: "web", Replicas: 3})
+	world.Want("web", 6)
+	for _, moved := range []bool{false, true} {
+		r := start(t, program(fake(world)), "--server="+server, "--state-dir="+t.TempDir())
+		s := r.status("decided", func(s *status.Status) bool { return objectOf(s, "web").Decision != nil })
+		if o := objectOf(s, "web"); (o.Scaled == nil) != moved || o.LastChange == nil || time.Since(*o.LastChange) > time.Minute {
+			t.Errorf("moved: %t: scaled %v, last change %v", moved, o.Scaled, o.LastChange)
+		}
+		if got := r.end(); got.Code != 0 {
+			t.Fatalf("ended with %+v", got)
+		}
+	}
+}
+
 // The heap grows by more only where there is so much garbage that collecting it would take much time.
 func TestAHeapThatIsCollectedOftenGrowsByMore(t *testing.T) {
 	t.Parallel()
