@@ -92,7 +92,7 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 		}, nil, "apply: it answered 200: quota exceeded"},
 		{"it fails, and nobody can tell", nil, func(_ *watched, _ string, r *reply) {
 			*r = *failed(http.StatusInternalServerError, "no database")
-		}, nil, "apply: it answered 500: no database"},
+		}, agent.ErrMoved, ""},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

@@ -283,30 +283,27 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if again {
 		said, err = p.client.do(ctx, apply)
 	}
-	failed := err == nil && said.status >= http.StatusInternalServerError
-	if failed || again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
-		switch now, _, asking := p.ask(ctx, o); {
-		case asking != nil && err != nil:
-			// The outcome is unknown. The next request's count shows it; a report of a failure
-			// would keep the service from counting the change.
-			return agent.ErrMoved
-		case asking == nil && now.GetScale().GetSpecReplicas() == change.To:
-			return nil
+	failure := err
+	switch {
+	case err != nil:
+		failure = fmt.Errorf("apply: %w", err)
+	case said.status == http.StatusConflict:
+		failure = agent.ErrMoved
+	default:
+		if failure = said.failure(); failure != nil {
+			failure = fmt.Errorf("apply: %w", failure)
 		}
-	}
-	if err != nil {
-		return fmt.Errorf("apply: %w", err)
-	}
-	if said.status == http.StatusConflict {
-		return agent.ErrMoved
-	}
-	if err := said.failure(); err != nil {
 		if said.notFound() {
 			p.listMissing(o)
 		}
-		return fmt.Errorf("apply: %w", err)
 	}
-	return nil
+	if err == nil && said.status >= http.StatusInternalServerError || again && (errors.As(err, &unsure) || err == nil && said.status == http.StatusConflict) {
+		return agent.Written(change.To, failure, func() (int32, error) {
+			now, _, err := p.ask(ctx, o)
+			return now.GetScale().GetSpecReplicas(), err
+		})
+	}
+	return failure
 }
 
 // Watch implements agent.Watched: it lists the targets regularly, and retries failed lists.
