@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -240,5 +241,39 @@ func TestTheLogOfAFleetNamesWhoIsLostAndBack(t *testing.T) {
 	}
 	if !slices.Equal(told, []string{"member back, or new: " + east, "member lost: " + east}) {
 		t.Errorf("the log tells %q", told)
+	}
+}
+
+// Turns that a clock noted that was ahead hold no scale-down once it is set, as with targets: not until it is that late again.
+func TestTurnsOfAClockThatWasAheadHoldNothing(t *testing.T) {
+	t.Parallel()
+	s := start(t, func() store.Engine { return memory.New(memory.Options{}) })
+	spec := queueFleet(2, 100, west, east)
+	spec.Stages = &setpointv1.Stages{Guards: &setpointv1.Guards{Reversals: &setpointv1.ReversalBudget{
+		Count: 1, Period: durationpb.New(time.Hour), Hold: durationpb.New(10 * time.Minute),
+	}}}
+	s.set(t, spec)
+	count := int32(3)
+	rounds := func(queue int32) {
+		t.Helper()
+		for range 3 {
+			share := count
+			for _, name := range []string{east, west} {
+				s.Clock.Advance(8 * time.Second)
+				share = s.call(t, member(name, count, queue)).GetDesiredReplicas()
+			}
+			count = share
+		}
+	}
+	s.Clock.Advance(2 * time.Hour)
+	for _, queue := range []int32{60, 30, 60} { // up, down and up again
+		rounds(queue)
+	}
+	if rounds(30); count != 6 {
+		t.Fatalf("after two turns %d, want 6, which the budget holds", count)
+	}
+	s.Clock.Advance(-2 * time.Hour)
+	if rounds(30); count != 3 {
+		t.Errorf("once the clock is set %d, want 3", count)
 	}
 }

@@ -207,7 +207,7 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 	if err != nil {
 		return c.ofStore(ctx, err)
 	}
-	known := &k.state.decisions
+	known := k.state.decisions.WithoutFuture(now)
 	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at}
 	if around.Alone(in, history, known.Stages, known.Adjusted != nil) {
 		d.decision, d.history = recommender.Recommend(now, in, history)
@@ -224,7 +224,8 @@ const tailGrows = 64
 // record adds the decision to the record of decisions.
 func (c *call) record(k *known, next *state) {
 	d := c.decided
-	after := k.state.decisions.Next(d.history, record.Owner{})
+	known := k.state.decisions.WithoutFuture(d.decision.At)
+	after := known.Next(d.history, record.Owner{})
 	after.Stages, after.Adjusted = d.staged, d.decision.Adjusted
 	if use := (record.SpecUse{Hash: k.spec.hash, Since: d.decision.At.UnixMilli()}); after.Spec.Hash != use.Hash {
 		after.Spec = use
