@@ -181,6 +181,37 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 	})
 }
 
+// Only lists say that a target is gone: not a time in which none could be read, as when the server starts again and lists
+// nothing before and after.
+func TestATargetIsNotGoneByTheTimeWithoutLists(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		answers := func(with *reply) {
+			set(w.world, &w.mangle, func(path string, r *reply) {
+				if path == "/targets" {
+					*r = *with
+				}
+			})
+		}
+		nothing := said(http.StatusOK, webhook.Page{Targets: []json.RawMessage{}})
+		answers(nothing)
+		listed()
+		answers(failed(http.StatusServiceUnavailable, "it starts"))
+		time.Sleep(2 * goneAfter)
+		answers(nothing)
+		listed()
+		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
+			t.Errorf("after two minutes without lists: %+v", hold)
+		}
+		time.Sleep(goneAfter)
+		if _, err := w.platform.Object(t.Context(), key, nil); !errors.Is(err, agent.ErrGone) {
+			t.Errorf("got %v, want ErrGone", err)
+		}
+	})
+}
+
 // The server's reasons are its own words: the agent takes none for one of its reasons.
 func TestAReasonOfTheServerIsNoneOfTheAgents(t *testing.T) {
 	t.Parallel()

@@ -421,8 +421,11 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 			tell = append(tell, key)
 		}
 	}
+	// A time in which no list could be read says of none that it is gone.
+	unread := max(0, time.Since(p.listed)-2*p.options.ListEvery)
 	for key, was := range p.known {
 		since, missing := p.missing[key]
+		since = since.Add(unread)
 		switch {
 		case there[key] != nil:
 		case !missing:
@@ -433,7 +436,7 @@ func (p *Platform) note(there map[agent.Key]*agent.Object, nameless unnamed, cha
 			there[key], p.missing[key] = &held, time.Now()
 			p.listSoon()
 		case time.Since(since) < p.options.GoneAfter:
-			there[key] = was
+			there[key], p.missing[key] = was, since
 		default:
 			delete(p.missing, key)
 			tell = append(tell, key)
