@@ -86,7 +86,7 @@ func (l *Loop) Rival() string {
 		return problem
 	}
 	at := l.rival.Load()
-	if ago := time.Since(time.Unix(0, at)); at != 0 && ago < rivalSeen {
+	if ago := time.Since(time.Unix(0, at)); at != 0 && ago >= 0 && ago < rivalSeen {
 		return fmt.Sprintf("another caller asks the service about the same targets, last seen %s ago: of two agents each undoes the counts of the other; keep one", ago.Round(time.Second))
 	}
 	return ""

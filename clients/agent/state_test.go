@@ -57,3 +57,15 @@ func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+// Once the clock is set back, another caller is not told of until it is that late again.
+func TestAnotherCallerOfTheFutureIsNone(t *testing.T) {
+	t.Parallel()
+	l := &Loop{rivals: &rivals{}}
+	for ago, told := range map[time.Duration]bool{0: true, rivalSeen + time.Second: false, -time.Hour: false} {
+		l.rival.Store(time.Now().Add(-ago).UnixNano())
+		if text := l.Rival(); (text != "") != told {
+			t.Errorf("seen %s ago: %q", ago, text)
+		}
+	}
+}
