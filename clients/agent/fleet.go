@@ -61,7 +61,7 @@ func ownCount(answer *setpointv1.RecommendResponse) bool {
 // isBlind reports whether to tell the fleet of a member, in each period, that the member can't be seen: one that is silent is
 // lost, and others may get its share although it runs on. A read that has failed once is tried again first.
 func (r *reconcile) isBlind() bool {
-	return r.st.spec != nil && r.o.Fleet != "" && (r.o.Hold == nil || r.o.callsHeld()) &&
+	return r.o.Spec != nil && r.o.Fleet != "" && (r.o.Hold == nil || r.o.callsHeld()) &&
 		r.st.failures+r.st.unread > 0 && time.Since(r.st.settled) >= r.o.Period
 }
 
@@ -70,7 +70,7 @@ func (r *reconcile) tellBlind(ctx context.Context, why error) (*evaluation, erro
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.RequestTimeout) // reads may have used up the time
 	defer cancel()
 	e := &evaluation{Decision: Decision{Key: r.o.Key, Request: &setpointv1.RecommendRequest{
-		Spec: r.st.spec, ScaleError: &setpointv1.ScaleError{Message: Shorten(why.Error())},
+		Spec: r.o.Spec, ScaleError: &setpointv1.ScaleError{Message: Shorten(why.Error())},
 	}}}
 	return e, r.ask(ctx, e)
 }

@@ -313,3 +313,24 @@ func TestFleetOf(t *testing.T) {
 		t.Errorf("a share that is less than the member's own minimum: %q", got)
 	}
 }
+
+// A member whose settings are read and whose state is not is told of from the start: an agent may start while what it scales does not answer.
+func TestAMemberThatWasNeverSeenIsToldOf(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &ofFleet{told: told{Fake: &agenttest.Fake{}}}, agenttest.NewService(&shares{})
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		p.FailReads(errors.New("it does not answer"))
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(5 * agenttest.Period)
+		synctest.Wait()
+		for _, q := range s.Asked() {
+			if q.Request.GetScaleError().GetMessage() != "it does not answer" || q.Request.GetFleet() != fleetName || len(q.Request.GetSpec().GetMetrics()) != 1 {
+				t.Errorf("it told %v", q.Request)
+			}
+		}
+		if n := len(s.Asked()); n < 3 || n > 5 {
+			t.Errorf("it told %d times in 5 periods", n)
+		}
+	})
+}

@@ -95,6 +95,8 @@ type Object struct {
 	Stages *setpointv1.Stages
 	// Fleet is the name of the fleet that decides for the object. Empty: the object is decided alone.
 	Fleet string
+	// Spec is that of requests. Where a member of a fleet can't be observed, the fleet is told so with it; nil: it is not told.
+	Spec *setpointv1.HorizontalPodAutoscalerSpec
 	// Revision changes with the object's settings; the loop reconciles at once after a
 	// change. Nil: only the UID and Shadow count.
 	Revision Revision

@@ -174,9 +174,6 @@ func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
 	}
 	r.metrics.took(partRead, e.asked)
 	e.Observation, e.Request = seen, seen.Request
-	if r.o.Fleet != "" {
-		r.st.spec = e.Request.GetSpec()
-	}
 	return e, r.ask(ctx, e)
 }
 

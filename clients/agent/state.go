@@ -49,8 +49,6 @@ type state struct {
 	targets, stale map[string]string
 	// taken is the last valid answer, without its large parts.
 	taken *setpointv1.RecommendResponse
-	// spec is that of the last request of a member of a fleet; nil: there was none.
-	spec *setpointv1.HorizontalPodAutoscalerSpec
 	// sight is what a shadow last asked about. uncounted tells of a scale that its policies do not
 	// count, while those of the controller in charge do: until uncountedUntil.
 	sight          sight

@@ -191,7 +191,7 @@ func (p *Platform) object(ctx context.Context, key agent.Key, before *agent.Obje
 	if wants.hold != nil {
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Options, o.Stages, o.Fleet = wants.Period, wants.Shadow, wants.Options, wants.Stages, wants.Fleet
+	o.Period, o.Shadow, o.Options, o.Stages, o.Fleet, o.Spec = wants.Period, wants.Shadow, wants.Options, wants.Stages, wants.Fleet, wants.Spec
 	job, err := p.read.job(ctx, l.group)
 	switch {
 	case err != nil:

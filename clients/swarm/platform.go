@@ -112,7 +112,7 @@ func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (
 		o.Hold = &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: ReasonInvalidLabel, Message: err.Error()}
 		return o, nil
 	}
-	o.Period, o.Shadow, o.Stages, o.Fleet, o.Native = wants.Period, wants.Shadow, wants.Stages, wants.Fleet, &scaled{s.ID, wants, metrics}
+	o.Period, o.Shadow, o.Stages, o.Fleet, o.Spec, o.Native = wants.Period, wants.Shadow, wants.Stages, wants.Fleet, wants.Spec, &scaled{s.ID, wants, metrics}
 	o.Warning = strings.Join(wants.Warnings, "; ")
 	return o, nil
 }

@@ -199,7 +199,6 @@ func (t *Target) key() (agent.Key, error) {
 
 // wanted is what a target wants, read.
 type wanted struct {
-	spec *setpointv1.HorizontalPodAutoscalerSpec
 	// metrics are those that sources are asked for.
 	metrics []samples.Metric
 }
@@ -248,8 +247,8 @@ func (t *Target) read(o *agent.Object, tree map[string]any) (*wanted, error) {
 	if err := p.Err(); err != nil {
 		return &wanted{}, err
 	}
-	o.Period, o.Shadow, o.Stages, o.Fleet, o.Warning = read.Period, read.Shadow, read.Stages, read.Fleet, strings.Join(read.Warnings, "; ")
-	return &wanted{read.Spec, read.Metrics}, nil
+	o.Period, o.Shadow, o.Stages, o.Fleet, o.Spec, o.Warning = read.Period, read.Shadow, read.Stages, read.Fleet, read.Spec, strings.Join(read.Warnings, "; ")
+	return &wanted{read.Metrics}, nil
 }
 
 // request reads an observation. The error says which field is wrong.

@@ -158,7 +158,7 @@ func (p *Platform) Observe(ctx context.Context, o *agent.Object) (*agent.Observa
 		return nil, err
 	}
 	wants := o.Native.(*wanted)
-	request.Spec = wants.spec
+	request.Spec = o.Spec
 	withoutUnusable(request, time.Now())
 	if err := samples.AddTo(ctx, p.options.Sources, wants.metrics, request); err != nil {
 		return nil, fmt.Errorf("observe: request: %w", err)
@@ -475,7 +475,7 @@ func RequestOf(o *agent.Object) *setpointv1.RecommendRequest {
 	if o.Hold != nil && o.Hold.Outcome != agent.OutcomeWaiting {
 		return nil
 	}
-	return &setpointv1.RecommendRequest{Spec: o.Native.(*wanted).spec, Options: o.Options, Stages: o.Stages, Fleet: o.Fleet}
+	return &setpointv1.RecommendRequest{Spec: o.Spec, Options: o.Options, Stages: o.Stages, Fleet: o.Fleet}
 }
 
 // Problem says why the last list failed, or else which of its entries have no valid name; empty:

@@ -61,13 +61,12 @@ func (p platform) Object(_ context.Context, key agent.Key, _ *agent.Object) (*ag
 	if err != nil { // who it is can't be told: with another UID it would be another object, without the history
 		return nil, fmt.Errorf("pool.json: %w", err)
 	}
-	o := &agent.Object{Key: key, UID: read.ID, Shadow: read.Shadow, Revision: version}
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{}
+	o := &agent.Object{Key: key, UID: read.ID, Shadow: read.Shadow, Spec: spec, Revision: version}
 	if err := protojson.Unmarshal(read.Spec, spec); err != nil { // the author's to mend
 		o.Hold = &agent.Hold{Reason: agent.ReasonInvalidObject, Message: "pool.json: " + err.Error()}
 	}
 	spec.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: "example/v1", Kind: key.Kind, Name: key.Name}
-	o.Native = spec
 	return o, nil
 }
 
@@ -78,7 +77,7 @@ func (p platform) Observe(_ context.Context, o *agent.Object) (*agent.Observatio
 		return nil, err
 	}
 	request := &setpointv1.RecommendRequest{
-		Spec:  o.Native.(*setpointv1.HorizontalPodAutoscalerSpec),
+		Spec:  o.Spec,
 		Scale: &setpointv1.Scale{SpecReplicas: workers, StatusReplicas: &workers},
 	}
 	jobs, err := os.ReadDir(filepath.Join(p.folder, o.Key.Name, "jobs"))

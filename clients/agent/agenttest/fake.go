@@ -135,7 +135,7 @@ func (f *Fake) Object(_ context.Context, key agent.Key, _ *agent.Object) (*agent
 	if s == nil {
 		return nil, agent.ErrGone
 	}
-	return &agent.Object{Key: key, UID: s.uid, New: !s.seen, Shadow: s.Shadow, Revision: agent.Version(s.uid)}, nil
+	return &agent.Object{Key: key, UID: s.uid, New: !s.seen, Shadow: s.Shadow, Spec: s.spec(), Revision: agent.Version(s.uid)}, nil
 }
 
 // Observe implements agent.Platform.

@@ -136,7 +136,8 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 	p.leave(o, hold == nil)
 	read := &agent.Object{
 		Key: key, UID: string(o.autoscaler.UID), Target: o.target(), New: o.isNew(),
-		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Fleet: o.fleet, Revision: o, Hold: hold, Native: s,
+		Period: o.period, Shadow: o.shadow, Options: o.options, Stages: o.stages, Fleet: o.fleet, Spec: kubernetes.SpecToProto(&o.autoscaler.Spec),
+		Revision: o, Hold: hold, Native: s,
 	}
 	if warning := both(o.warning, o.problem); warning != nil {
 		read.Warning = warning.Error()
