@@ -308,6 +308,7 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		{x509.CertificateInvalidError{Reason: x509.Expired}, "the history store can't be reached: its certificate is not valid"},
 		{dialing(errors.New("remote error: tls: certificate required")), "the history store can't be reached: no TLS connection"},
 		{reply("WRONGPASS invalid username-password pair"), "the history store can't be used: it refuses the password (WRONGPASS)"},
+		{reply("MOVED 40 127.0.0.1:7112"), "the history store can't be used: it is one node of a Cluster (MOVED)"},
 		{reply("NOPERM User setpoint has no permissions"), "the history store can't be used: its user lacks rights (NOPERM)"},
 		{fmt.Errorf("ping: %w", lack{"NOPERM User setpoint has no permissions; ACL SETUSER setpoint +zadd", "+zadd"}), "the history store can't be used: its user lacks rights (+zadd)"},
 		{lack{reply: "ERR ACL failure in script"}, "the history store can't be used: its user lacks rights (NOPERM)"},

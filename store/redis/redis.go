@@ -244,7 +244,7 @@ func (s *Store) Ping(ctx context.Context) error {
 	if err := s.begin(ctx, "ping"); err != nil {
 		return err
 	}
-	n := 1
+	n := 2
 	if s.options.Cluster {
 		n = pingKeys
 	}
@@ -252,8 +252,12 @@ func (s *Store) Ping(ctx context.Context) error {
 		operation: "ping",
 		durable:   true,
 		args: func(i int, whole bool) []any {
-			keys := s.layout.pingKeys(i / 2 * bucketCount / pingKeys)
-			if i%2 == 1 { // a server that lost its scripts is sent them
+			bucket, sent := i/2*bucketCount/n, i%2 == 1
+			if !s.options.Cluster { // all slots are its own, or it is a node of a Cluster
+				bucket, sent = i*bucketCount/(2*n), i > 0
+			}
+			keys := s.layout.pingKeys(bucket)
+			if sent { // a server that lost its scripts is sent them
 				return []any{"eval", "return 0", 1, keys[0]}
 			}
 			return pingScript.args(whole, keys)
@@ -265,8 +269,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	nodes := make([]error, n)
 	for i := range nodes {
-		if nodes[i] = cmp.Or(errs[2*i], errs[2*i+1]); nodes[i] == nil {
-			return nil
+		if nodes[i] = cmp.Or(errs[2*i], errs[2*i+1]); (nodes[i] == nil) == s.options.Cluster {
+			return nodes[i]
 		}
 	}
 	return joined(nodes)

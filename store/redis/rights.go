@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -50,9 +51,13 @@ func (e *lackError) rights(keys string) (all []string) {
 // refusedCommand finds the command in Redis' refusals of 6.2, 7.0 and 7.2.
 var refusedCommand = regexp.MustCompile(`to run the '([a-z|]+)' command`)
 
-// explained makes a lackError of a reply by which the server refuses a command for want of a right.
+// explained makes a lackError of a reply by which the server refuses a command for want of a right, and says what the URL lacks
+// where a node of a Cluster is taken for a single server.
 func (s *Store) explained(err error) error {
 	var reply goredis.Error
+	if errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "MOVED ") && !s.options.Cluster {
+		return fmt.Errorf("a node of a Cluster, and the URL is of a single server: add ?cluster=true to it: %w", err)
+	}
 	if known := new(lackError); errors.As(err, &known) || !errors.As(err, &reply) || !lacksRight(reply.Error()) {
 		return err
 	}

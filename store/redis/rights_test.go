@@ -170,3 +170,15 @@ func TestPingNamesTheRightThatAllOfAClusterLack(t *testing.T) {
 		})
 	}
 }
+
+// One host is a single server. A node of a Cluster serves a part of the keys only, so it isn't up, and its error says what is missing.
+func TestPingTellsANodeOfAClusterFromASingleServer(t *testing.T) {
+	t.Parallel()
+	for _, node := range redistest.SharedCluster(t).Servers() {
+		err := open(t, node.URL(), redistest.Prefix(t), nil).Ping(t.Context())
+		if !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "?cluster=true") {
+			t.Errorf("Ping of a node alone: %v", err)
+		}
+	}
+	keeps(t, open(t, redistest.SharedCluster(t).Servers()[0].URL()+"?cluster=true", redistest.Prefix(t), nil))
+}

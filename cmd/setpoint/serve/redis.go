@@ -22,7 +22,7 @@ type redisSettings struct {
 func (s *redisSettings) list() []config.Setting {
 	return []config.Setting{
 		config.Repeated(&s.URLs, "redis", "`URL` of the Redis that keeps the histories, redis://[user:password@]host[:port][,host…][/database][?master=NAME], rediss:// for TLS; "+
-			"several hosts are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts; empty: histories are kept in this process"),
+			"several hosts, or one with cluster=true, are a Cluster, or with master=NAME the sentinels; may be repeated for further hosts; empty: histories are kept in this process"),
 		config.String(&s.PasswordFile, "redis-password-file", "`file` with the password for Redis, instead of one in the URL, where other users of the machine may see it; reloaded when it changes, as are the other files for Redis"),
 		config.String(&s.SentinelPasswordFile, "redis-sentinel-password-file", "`file` with the password for the sentinels, instead of the parameter sentinelPassword of the URL"),
 		config.String(&s.TLSFiles.CAFile, "redis-tls-ca-file", "PEM `file` of the CAs that sign Redis' certificates; empty: the system's"),
