@@ -8,7 +8,7 @@ import (
 )
 
 // TellSupervisor notifies systemd, if it started the process (Type=notify), that the service
-// listens, and, when the context ends, that it drains. Call the returned function at the end.
+// listens, and, when the context ends, that it drains. From then on SIGHUP does not end the process. Call the returned function at the end.
 func TellSupervisor(ctx context.Context, log *zap.Logger) func() {
 	notify := func(state string) {
 		if _, err := daemon.SdNotify(false, state); err != nil {
@@ -17,5 +17,9 @@ func TellSupervisor(ctx context.Context, log *zap.Logger) func() {
 	}
 	notify(daemon.SdNotifyReady)
 	stop := context.AfterFunc(ctx, func() { notify(daemon.SdNotifyStopping) })
-	return func() { stop() }
+	hangups := survive(log)
+	return func() {
+		stop()
+		hangups()
+	}
 }
