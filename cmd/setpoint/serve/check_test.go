@@ -43,6 +43,8 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`},
 		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
 		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file"},
+		{"a password in the URL and in a file", []string{"--redis=redis://user:s3cret@redis", "--redis-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file: give one of them"},
+		{"a sentinels' password in both", []string{"--redis=redis://redis?master=m&sentinelPassword=s3cret", "--redis-sentinel-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file"},
 		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: " + notPEM},
 		{"clients' CAs that are none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + notPEM}, "--tls-client-ca-file: " + notPEM},
 		{"a revocation list that is none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + good, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: " + notPEM},

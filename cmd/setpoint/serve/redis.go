@@ -69,6 +69,8 @@ func (s *redisSettings) validate(refuse config.Refuse) {
 	}
 	if o, err := s.parse(); err != nil {
 		refuse("redis", "%v", err)
+	} else if s.PasswordFile != "" && o.Password != "" || s.SentinelPasswordFile != "" && o.SentinelPassword != "" {
+		refuse("redis", "the URL has a password, and so has a file: give one of them")
 	} else if o.TLS == nil && (files.CAFile != "" || files.CertFile != "") {
 		refuse("redis", "certificates are given, but the URL does not ask for TLS: write rediss://")
 	} else if o.MasterName == "" && s.SentinelPasswordFile != "" {
