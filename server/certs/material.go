@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
 	"strings"
 	"time"
 
@@ -167,6 +168,11 @@ func (in *inputs) combine(used *material) *material {
 		was, known = used.revoked, used.authorities
 	}
 	m.revoked, m.warnings, m.problem = was.replace(in.lists.value, in.lists.err, m.authorities, known)
+	if m.cert != nil {
+		if usages := m.cert.Leaf.ExtKeyUsage; len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) && !slices.Contains(usages, x509.ExtKeyUsageAny) {
+			m.warnings = append(m.warnings, "clients refuse the certificate as a server's: its extended key usage lacks serverAuth")
+		}
+	}
 	return m
 }
 

@@ -412,6 +412,21 @@ func TestOutdatedListsAreToldOnce(t *testing.T) {
 	}
 }
 
+// A certificate for clients that takes the place of the server's is told, as at the start.
+func TestACertificateForClientsIsToldAtAReload(t *testing.T) {
+	ca, f := testpki.New("ca"), newFiles(t)
+	f.writePair(ca.Issue("server"))
+	var warnings []string
+	o := f.options(certs.None)
+	o.OnWarning = func(w string) { warnings = append(warnings, w) }
+	s := newSource(t, o)
+	f.writePair(ca.Issue("caller", testpki.Usage(x509.ExtKeyUsageClientAuth)))
+	check(t, s)
+	if len(warnings) != 1 || !strings.Contains(warnings[0], "lacks serverAuth") {
+		t.Errorf("warned of %q", warnings)
+	}
+}
+
 func TestVersionsAndProtocols(t *testing.T) {
 	ca, f := testpki.New("ca"), newFiles(t)
 	f.writePair(ca.Issue("server"))

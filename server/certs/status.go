@@ -17,7 +17,7 @@ type Status struct {
 	Loaded time.Time
 	// Err is the error of the files; nil if there is none.
 	Err error
-	// Warnings are of lists that are outdated, or of CAs that are not trusted.
+	// Warnings are of lists that are outdated, or of CAs that are not trusted, and of an own certificate that is not for servers.
 	Warnings []string
 	// Reloads and Failures count the changes of the files that were applied and
 	// refused, without New's load.

@@ -3,11 +3,9 @@ package serve
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"io/fs"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -149,9 +147,6 @@ func (s *edgeSettings) openTLS(e *edge, log *zap.Logger) error {
 		return fmt.Errorf("--tls-cert-file: %w", err)
 	}
 	e.notes = e.source.Status().Warnings
-	if usages := e.tls.Certificates[0].Leaf.ExtKeyUsage; len(usages) > 0 && !slices.Contains(usages, x509.ExtKeyUsageServerAuth) && !slices.Contains(usages, x509.ExtKeyUsageAny) {
-		e.notes = append(e.notes, "--tls-cert-file: clients refuse the certificate as a server's: its extended key usage lacks serverAuth")
-	}
 	e.counts.certs = e.source.Status
 	e.follow(e.source.Run)
 	return nil
