@@ -11,13 +11,16 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/truth"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -257,6 +260,9 @@ var scaleReasons = map[uint8]string{
 	uint8(recommender.ScaleGetFailed): "FailedGet", uint8(recommender.ScaleInvalidAPIVersion): "InvalidAPIVersion", uint8(recommender.ScaleUnknownKind): "UnknownKind",
 }
 
+// roles are the words for what a proposal is.
+var roles = map[stages.Role]string{stages.Voter: "VOTER", stages.Floor: "FLOOR", stages.Cap: "CAP"}
+
 // call is a step as a recording has it.
 func (x *exporter) call(s *truth.Step, use *setpointv1.SpecInUse) (*recording.Call, error) {
 	if n := len(use.GetSpec().GetMetrics()); n != len(s.Metrics) && len(s.Metrics) > 0 {
@@ -275,6 +281,16 @@ func (x *exporter) call(s *truth.Step, use *setpointv1.SpecInUse) (*recording.Ca
 	case truth.SelectorProblem:
 		request.SelectorProblem = &setpointv1.SelectorProblem{Reason: p.Reason, Message: p.Message, Autoscalers: p.Others}
 		request.Scale.Selector = p.Selector
+	}
+	latest := instant(s.At).Add(conversion.MostAhead) // by the clock of the report it may have been later
+	for i := range s.Proposed {
+		p := &s.Proposed[i]
+		if p.Expires.After(latest) {
+			p.Expires = latest
+		}
+		request.Proposals = append(request.Proposals, &setpointv1.Proposal{
+			Name: p.Name, Role: roles[p.Role], Replicas: p.Replicas, ExpireTime: timestamppb.New(p.Expires),
+		})
 	}
 	answer := &setpointv1.RecommendResponse{
 		DesiredReplicas: s.Desired, CurrentReplicas: s.Current, Reason: s.Reason, Error: s.Error,

@@ -316,7 +316,7 @@ func (j *Job) recorded() {
 // toRecord is what Recordings has to know of the job.
 func (j *Job) toRecord() recordings.Call {
 	return recordings.Call{
-		Key: &j.Key, Input: j.Input, Spec: j.Spec, SpecHash: j.SpecHash, Now: j.Now, Past: j.Around.Past, Most: j.Bounds.Bytes(), Decision: &j.Decision,
+		Key: &j.Key, Input: j.Input, Spec: j.Spec, SpecHash: j.SpecHash, Now: j.Now, Past: j.Around.Past, Proposals: j.Around.Proposals, Most: j.Bounds.Bytes(), Decision: &j.Decision,
 	}
 }
 

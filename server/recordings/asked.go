@@ -27,6 +27,8 @@ type Call struct {
 	Now      time.Time
 	// Past is what the decision was told of the target's past; nil: nothing.
 	Past *stages.Past
+	// Proposals are the caller's.
+	Proposals []stages.Proposal
 	// Most is the cluster's share of the store, in bytes: 0 unlimited, below 0 unknown.
 	Most     int64
 	Decision *recommender.Decision
@@ -210,6 +212,7 @@ func (m *Memory) stepOf(a *Asked, c *Call) *truth.Step {
 		At: d.At.UnixNano(), Before: a.before, Spec: c.SpecHash, SpecText: a.text, State: a.state,
 		Scale: in.Scale, Generation: -1,
 		Current: d.Current, Desired: d.Desired, StatusCurrent: d.Status.CurrentReplicas, StatusDesired: d.Status.DesiredReplicas, Basis: d.Basis, Reason: d.Reason, Error: d.Error, Conditions: d.Status.Conditions,
+		Proposed: c.Proposals,
 	}
 	if c.Past != nil {
 		s.Said = c.Past.Said

@@ -6,9 +6,11 @@ import (
 	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -95,6 +97,15 @@ func (r *reader) step(has uint64, l *Step) Step {
 	}
 	if has&forecastBit != 0 {
 		s.Said = r.said(&l.Said)
+	}
+	if has&proposedBit != 0 {
+		s.Proposed = nil
+		for range r.count(maxProposed) {
+			p := stages.Proposal{Name: r.text(), Role: stages.Role(r.byte()), Replicas: int32(r.count(math.MaxInt32))}
+			p.Expires = time.Unix(0, s.At+r.varint()).UTC()
+			r.bad = r.bad || p.Role < stages.Voter || p.Role > stages.Cap
+			s.Proposed = append(s.Proposed, p)
+		}
 	}
 	if has&conditionsBit != 0 {
 		s.Conditions = make([]recommender.Condition, r.count(maxConditions))

@@ -4,10 +4,12 @@ import (
 	"encoding/binary"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -77,6 +79,7 @@ func (e *Encoder) Step(s *Step) bool {
 	set(stateBit, len(s.State) > 0 && len(s.State) <= MaxBlob)
 	set(statusBit, s.StatusCurrent != s.Current || s.StatusDesired != s.Desired)
 	set(forecastBit, s.Said != l.Said)
+	set(proposedBit, !slices.EqualFunc(s.Proposed, l.Proposed, sameProposal))
 	b := binary.AppendUvarint(e.buf, has)
 	b = binary.AppendVarint(b, s.At-l.At)
 	if has&beforeBit != 0 {
@@ -122,6 +125,9 @@ func (e *Encoder) Step(s *Step) bool {
 	if has&forecastBit != 0 {
 		e.said(&s.Said)
 	}
+	if has&proposedBit != 0 {
+		e.proposed(s)
+	}
 	if has&conditionsBit != 0 {
 		e.conditions(s.Conditions)
 	}
@@ -166,6 +172,12 @@ func (e *Encoder) keep(s *Step, has uint64) {
 	if has&forecastBit != 0 {
 		l.Said = s.Said
 		l.Said.Problem = own(l.Said.Problem)
+	}
+	if has&proposedBit != 0 {
+		l.Proposed = slices.Clone(s.Proposed)
+		for i := range l.Proposed {
+			l.Proposed[i].Name = own(l.Proposed[i].Name)
+		}
 	}
 	if has&conditionsBit != 0 {
 		l.Conditions = l.Conditions[:0]
@@ -283,6 +295,23 @@ func (e *Encoder) said(s *forecast.Said) {
 		e.buf = binary.AppendVarint(e.buf, pair[0]-pair[1])
 	}
 	e.text(s.Problem)
+}
+
+// proposed appends the proposals of the caller. When they expire is told from the decision on.
+func (e *Encoder) proposed(s *Step) {
+	list, at := s.Proposed[:min(len(s.Proposed), maxProposed)], time.Unix(0, s.At)
+	e.buf = binary.AppendUvarint(e.buf, uint64(len(list)))
+	for i := range list {
+		p := &list[i]
+		e.text(p.Name)
+		e.buf = append(e.buf, byte(p.Role))
+		e.buf = binary.AppendUvarint(e.buf, uint64(p.Replicas))
+		e.buf = binary.AppendVarint(e.buf, int64(p.Expires.Sub(at)))
+	}
+}
+
+func sameProposal(a, b stages.Proposal) bool {
+	return a.Name == b.Name && a.Replicas == b.Replicas && a.Role == b.Role && a.Expires.Equal(b.Expires)
 }
 
 func (e *Encoder) conditions(list []recommender.Condition) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -39,6 +40,8 @@ type Step struct {
 	Basis recommender.Basis
 	// Said is what the spec's forecast said; the zero value: it has none.
 	Said forecast.Said
+	// Proposed are the proposals of the caller.
+	Proposed []stages.Proposal
 	// Reason and Error are the decision's.
 	Reason, Error string
 	// Conditions are those of the status after the decision, without instants.
@@ -104,6 +107,8 @@ const (
 	MaxBlob = 8 << 10
 	// maxOthers limits the names of an ambiguous selector, and maxConditions the conditions.
 	maxOthers, maxConditions = 64, 16
+	// maxProposed limits the proposals of the caller.
+	maxProposed = 8
 	// MaxSteps limits the steps and reports of a chunk.
 	MaxSteps = 1 << 14
 	// MaxChunk limits the bytes of a chunk.
@@ -129,6 +134,7 @@ const (
 	stateBit
 	statusBit
 	forecastBit
+	proposedBit
 	itemBits
 )
 

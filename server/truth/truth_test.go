@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -127,6 +128,13 @@ func (r dice) next(l Step) Step {
 			if s.Said = (forecast.Said{}); r.chance(80) {
 				s.Said = forecast.Said{Replicas: r.count() - 1, Seasons: r.IntN(15), Problem: r.text()}
 				s.Said.Back = forecast.Backtest{Tested: 600 + r.IntN(73), Missed: r.IntN(600), Excess: r.Int64N(1e9), Actual: r.Int64N(1e9)}
+			}
+		case 12:
+			s.Proposed = nil
+			for i := range r.IntN(3) {
+				s.Proposed = append(s.Proposed, stages.Proposal{
+					Name: fmt.Sprint("p", r.IntN(3)), Role: stages.Role(1 + i), Replicas: r.count(), Expires: time.Unix(0, s.At+r.Int64N(1e12)-1e11).UTC(),
+				})
 			}
 		case 10:
 			s.Metrics = append(make([]fleet.MetricDigest, r.IntN(3)), s.Metrics[:r.IntN(len(s.Metrics)+1)]...)

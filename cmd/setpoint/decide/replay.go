@@ -304,7 +304,7 @@ func (c *replayCommand) finish(w io.Writer) error {
 	case s.FailedScenarios > 0:
 		return fmt.Errorf("%d scenarios failed", s.FailedScenarios)
 	case s.MismatchedSteps > 0:
-		return fmt.Errorf("%d steps are decided otherwise than recorded; a recording lacks what others decided on its targets, such as a second agent, and the ages and proposals that stages use", s.MismatchedSteps)
+		return fmt.Errorf("%d steps are decided otherwise than recorded; a recording lacks what others decided on its targets, such as a second agent, and the ages of samples that stages use", s.MismatchedSteps)
 	case c.strict && s.SkippedSteps+s.SkippedScenarios > 0:
 		return fmt.Errorf("--strict: %d steps and %d scenarios without steps were skipped", s.SkippedSteps, s.SkippedScenarios)
 	case s.UnreadableLines > 0:

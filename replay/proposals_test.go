@@ -1,0 +1,60 @@
+package replay
+
+import (
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/servertest"
+)
+
+// TestProposalsAreDecidedAgain has a caller propose counts, of which some have expired: what is kept gives each decision
+// again, and another spec gets the same proposals.
+func TestProposalsAreDecidedAgain(t *testing.T) {
+	engine, all := kept(t, 1)
+	s, at, replicas := all[0], servertest.T0, int32(9)
+	expired, acted := 0, 0
+	for i := range 60 {
+		req := servertest.Queue(servertest.Web, replicas, 90)
+		req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(30))}}
+		if i%3 > 0 {
+			req.Proposals = []*setpointv1.Proposal{
+				{Name: "oracle", Role: []string{"VOTER", "FLOOR", "CAP"}[i/3%3], Replicas: int32(6 + i%7), ExpireTime: timestamppb.New(at.Add(time.Duration(i%4) * time.Minute))},
+				{Name: "other", Role: "VOTER", Replicas: int32(4 + i%11), ExpireTime: timestamppb.New(at.Add(time.Hour))},
+			}
+		}
+		servertest.EvaluatedAt(at)(req)
+		at = at.Add(15 * time.Second)
+		resp := s.Recommend(t, req)
+		for _, a := range resp.GetAdjustments() {
+			if a.After == nil {
+				expired++
+			} else {
+				acted++
+			}
+		}
+		if resp.GetDesiredReplicas() != replicas {
+			s.Report(t, servertest.Web, resp.GetRecommendationId(), "APPLIED", "")
+		}
+		replicas = resp.GetDesiredReplicas()
+	}
+	if expired < 5 || acted < 20 {
+		t.Fatalf("%d proposals had expired, %d acted", expired, acted)
+	}
+	s.StopAndWait(t)
+	out := Export(servertest.Web, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web)), time.Time{}, time.Time{})
+	if out.Steps != 60 || len(out.Gaps) > 0 {
+		t.Fatalf("%d steps, gaps %v", out.Steps, out.Gaps)
+	}
+	replayed(t, out)
+	for _, scenario := range out.Scenarios {
+		scenario = reread(t, scenario)
+		for i := range scenario.Steps {
+			if got := len(scenario.Steps[i].Request.GetProposals()); (got == 2) != (i%3 > 0) {
+				t.Errorf("step %d has %d proposals", i, got)
+			}
+		}
+	}
+}
