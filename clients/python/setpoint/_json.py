@@ -5,6 +5,8 @@ from __future__ import annotations
 import difflib
 import json
 from datetime import datetime, timedelta
+from decimal import Decimal
+from numbers import Integral, Real
 from typing import Any, Mapping, TypeVar, Union
 
 import grpc
@@ -129,8 +131,9 @@ def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violatio
         if not isinstance(value, Mapping) and not field.message_type.full_name.startswith("google.protobuf."):
             wrong.append(Violation(path, f"must be a mapping, is {_said(value)}"))
         return _form(value, field.message_type, path, wrong)
-    if isinstance(value, (int, float)) and not isinstance(value, bool) and (name or field.name) in _QUANTITIES and field.type == FieldDescriptor.TYPE_STRING:
-        return json.dumps(value)
+    # Databases have Decimal, and NumPy has numbers of its own.
+    if isinstance(value, (Real, Decimal)) and not isinstance(value, bool) and (name or field.name) in _QUANTITIES and field.type == FieldDescriptor.TYPE_STRING:
+        return str(value) if isinstance(value, Decimal) else json.dumps(int(value) if isinstance(value, Integral) else float(value))
     if field.type == FieldDescriptor.TYPE_STRING and not isinstance(value, str):
         wrong.append(Violation(path, f"must be a string, is {_said(value)}"))
     elif field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):

@@ -5,6 +5,8 @@ import json
 import pickle
 import sys
 import threading
+from decimal import Decimal
+from fractions import Fraction
 
 import setpoint
 from google.protobuf import json_format
@@ -16,6 +18,14 @@ watch = None
 
 def read(json_value, message):
     return json_format.ParseDict(json_value, message)
+
+
+def number(read):
+    """Returns what JSON does not have: {"$Decimal": "50.5"}."""
+    for kind in (Decimal, Fraction):
+        if "$" + kind.__name__ in read:
+            return kind(read["$" + kind.__name__])
+    return read
 
 
 def told(error):
@@ -173,7 +183,7 @@ def do(command):
 
 for line in sys.stdin:
     try:
-        said = do(json.loads(line))
+        said = do(json.loads(line, object_hook=number))
     except setpoint.Error as error:
         said = {"error": told(error)}
     except json_format.ParseError as error:
