@@ -262,8 +262,12 @@ func TestCausesArePlain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(c.Step("a", &simulation.Step{Cause: cause, Decision: &recommender.Decision{}}), c.Close(), WriteTable(&out, r)); err != nil {
+	step := &simulation.Step{Cause: cause, Decision: &recommender.Decision{}, At: 1_000_005 * time.Second, Served: 417_000_000, Load: 1e-7}
+	if err := errors.Join(c.Step("a", step), c.Close(), WriteTable(&out, r)); err != nil {
 		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), ",1000005,0.0000001,") || !strings.Contains(out.String(), ",417000000,") {
+		t.Errorf("numbers with exponents: %q", out.String())
 	}
 	if strings.ContainsAny(out.String(), "\x1b\t") || strings.Count(out.String(), "fallback External:q") != 3 {
 		t.Errorf("%q", out.String())

@@ -56,7 +56,8 @@ func (c *CSV) Close() error {
 	return c.w.Error()
 }
 
-func float(f float64) string { return strconv.FormatFloat(f, 'g', -1, 64) }
+// float has no exponent, which not all that read tables know.
+func float(f float64) string { return strconv.FormatFloat(f, 'f', -1, 64) }
 
 // stepLine is a line of JSON: one evaluation.
 type stepLine struct {
