@@ -48,6 +48,8 @@ func (r *run) propose(c *recommender.Combining) {
 		}
 		message := fmt.Sprintf("%s of %d is above the metrics' %d", v.title, e.Proposal, largest)
 		switch {
+		case combined && r.plan.Combine.Method == Weighted:
+			message = fmt.Sprintf("%s of %d has no weight: it counts where it is above the mean", v.title, e.Proposal)
 		case combined:
 			message = fmt.Sprintf("%s of %d counts as that of one more metric", v.title, e.Proposal)
 		case largest < 0:

@@ -117,6 +117,13 @@ func TestAVoterIsCombined(t *testing.T) {
 	if d.Desired != 14 || messages(&d)[0] != `proposal "forecast" of 14 counts as that of one more metric` {
 		t.Errorf("%d, %q, want the smaller 14 of 20 and 14", d.Desired, messages(&d))
 	}
+	g = newTarget(t)
+	g.around.Plan.Combine = &stages.Combine{Method: stages.Weighted, Weights: []int64{1}}
+	g.around.Proposals = []stages.Proposal{proposal(stages.Voter, 14)}
+	d = g.ask(noon, 9, 120)
+	if d.Desired != 14 || messages(&d)[0] != `proposal "forecast" of 14 has no weight: it counts where it is above the mean` {
+		t.Errorf("%d, %q, want 14, above the mean of 12", d.Desired, messages(&d))
+	}
 }
 
 // A voter is one more External metric with a target of 1 and no tolerance, but for its words.
