@@ -283,7 +283,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if again {
 		said, err = p.client.do(ctx, apply)
 	}
-	failure := err
+	var failure error
 	switch {
 	case err != nil:
 		failure = fmt.Errorf("apply: %w", err)
