@@ -17,7 +17,14 @@ import (
 // instant. The violations list everything that is wrong, beside what validation.Structure finds.
 func Around(req *setpointv1.RecommendRequest, in *recommender.Input, now time.Time) (stages.Around, []validation.Violation) {
 	r := &stagesReader{in: in, now: now}
-	if !r.mayHaveStages(req.GetSpec(), req.GetStages() != nil || len(req.GetProposals()) > 0) {
+	beside := ""
+	switch {
+	case req.GetStages() != nil:
+		beside = "stages"
+	case len(req.GetProposals()) > 0:
+		beside = "proposals"
+	}
+	if !r.mayHaveStages(req.GetSpec(), beside) {
 		return stages.Around{}, r.violations
 	}
 	around := stages.Around{Proposals: r.proposals(req.GetProposals())}
@@ -38,24 +45,27 @@ func Stages(spec *setpointv1.HorizontalPodAutoscalerSpec, s *setpointv1.Stages, 
 		return nil, nil
 	}
 	r := &stagesReader{in: in, stored: true}
-	if !r.mayHaveStages(spec, s != nil) {
+	beside := ""
+	if s != nil {
+		beside = "stages"
+	}
+	if !r.mayHaveStages(spec, beside) {
 		return nil, r.violations
 	}
 	plan := r.plan(spec, s)
 	return plan, r.violations
 }
 
-// mayHaveStages refuses them with profiles that have none; beside reports whether there are some beside the spec.
-func (r *stagesReader) mayHaveStages(spec *setpointv1.HorizontalPodAutoscalerSpec, beside bool) bool {
+// mayHaveStages refuses them with profiles that have none; beside is the field that has some beside the spec, empty: none has.
+func (r *stagesReader) mayHaveStages(spec *setpointv1.HorizontalPodAutoscalerSpec, beside string) bool {
 	p := r.in.Options.Profile
 	if p == nil || p.FollowsController() {
 		return true
 	}
-	field := "stages"
+	field := beside
 	for i, m := range spec.GetMetrics() {
-		if !beside && m.GetExternal().GetFallback() != nil {
+		if field == "" && m.GetExternal().GetFallback() != nil {
 			field = fallbackField(i)
-			break
 		}
 	}
 	r.refuse(field, "Forbidden: the profile %q has none: choose one of the controller's, such as %q", p.Name(), recommender.DefaultProfile)

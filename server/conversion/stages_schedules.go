@@ -181,7 +181,7 @@ func (r *stagesReader) proposals(in []*setpointv1.Proposal) []stages.Proposal {
 			r.refuse(field+".expireTime", "Invalid value: must be between the years 1 and 9999")
 		case expires.AsTime().Sub(r.now) > MostAhead:
 			r.refuse(field+".expireTime", "Invalid value: %s: must be at most %s after the evaluation, which is at %s",
-				expires.AsTime().Format(time.RFC3339), MostAhead, r.now.UTC().Format(time.RFC3339))
+				expires.AsTime().Format(time.RFC3339Nano), MostAhead, r.now.UTC().Format(time.RFC3339Nano))
 		default:
 			out = append(out, stages.Proposal{Name: p.GetName(), Replicas: max(0, p.GetReplicas()), Role: roles[p.GetRole()], Expires: expires.AsTime()})
 		}

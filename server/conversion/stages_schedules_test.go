@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -122,9 +123,15 @@ func TestProposalsAreRead(t *testing.T) {
 		{Name: "a", Role: "CAP", ExpireTime: at(time.Hour + 1)}, {Name: "a", Role: "CAP", ExpireTime: &timestamppb.Timestamp{Nanos: -1}}, nil,
 	}
 	_, violations = conversion.Around(req, threeMetrics(), now)
-	if got, want := fmt.Sprint(violations), "[proposals[0].expireTime: Invalid value: 2026-11-23T13:00:00Z: must be at most 1h0m0s after the evaluation, which is at 2026-11-23T12:00:00Z "+
+	if got, want := fmt.Sprint(violations), "[proposals[0].expireTime: Invalid value: 2026-11-23T13:00:00.000000001Z: must be at most 1h0m0s after the evaluation, which is at 2026-11-23T12:00:00Z "+
 		`proposals[1].name: Duplicate value: "a" proposals[1].expireTime: Invalid value: must be between the years 1 and 9999]`; got != want {
 		t.Errorf("%s, want %s", got, want)
+	}
+	in := threeMetrics()
+	in.Options.Profile, _ = recommender.ProfileByName("cooldown")
+	_, violations = conversion.Around(req, in, now)
+	if got := fmt.Sprint(violations); !strings.HasPrefix(got, `[proposals: Forbidden: the profile "cooldown" has none: `) {
+		t.Error(got)
 	}
 }
 
