@@ -17,6 +17,8 @@ type Stats struct {
 	Tokens, OIDC files.Stats
 	// KnownTokens is how many tokens the file of tokens has, including expired ones.
 	KnownTokens int
+	// TokensExpire is when the last token of an identity expires, of those whose tokens all do.
+	TokensExpire map[string]time.Time
 	// CacheHits and CacheMisses count JWTs that were in the cache and that were not;
 	// Cached is its present size.
 	CacheHits, CacheMisses uint64
@@ -46,7 +48,8 @@ func (a *Authenticator) Stats() Stats {
 		s.Refused[reason] = a.refused[i].Load()
 	}
 	if a.tokens != nil {
-		s.Tokens, s.KnownTokens = a.tokens.Stats(), len(a.tokens.Load())
+		known := a.tokens.Load()
+		s.Tokens, s.KnownTokens, s.TokensExpire = a.tokens.Stats(), len(known), known.expire()
 	}
 	if a.oidc == nil {
 		return s

@@ -104,6 +104,20 @@ func (t tokens) withLineBreak(token string) bool {
 	return known
 }
 
+// expire returns when the last token of each identity expires whose tokens all do.
+func (t tokens) expire() map[string]time.Time {
+	ends, endless := make(map[string]time.Time), make(map[string]bool)
+	for _, h := range t {
+		name := h.identity.Name
+		if endless[name] = endless[name] || h.expires.IsZero(); endless[name] {
+			delete(ends, name)
+		} else if h.expires.After(ends[name]) {
+			ends[name] = h.expires
+		}
+	}
+	return ends
+}
+
 func errHolder(h *tokenHolder) error { return errors.New("token of " + h.identity.Name) }
 
 // plaintext is the problem of a file that seems to contain a token itself.

@@ -32,6 +32,7 @@ var (
 
 	authFailures    = prometheus.NewDesc("setpoint_auth_failures_total", "Failed authentications, by reason.", []string{"reason"}, nil)
 	authTokens      = prometheus.NewDesc("setpoint_auth_tokens", "Entries of the tokens file, expired ones included.", nil, nil)
+	authTokenExpiry = prometheus.NewDesc("setpoint_auth_token_expiry_timestamp_seconds", "Unix time at which the last token of an identity expires, of identities of the tokens file whose tokens all do.", []string{"identity"}, nil)
 	authHits        = prometheus.NewDesc("setpoint_auth_jwt_cache_hits_total", "JWTs found in the cache of verified ones.", nil, nil)
 	authMisses      = prometheus.NewDesc("setpoint_auth_jwt_cache_misses_total", "JWTs that were not in the cache of verified ones.", nil, nil)
 	authCached      = prometheus.NewDesc("setpoint_auth_jwt_cache_entries", "Verified JWTs in the cache.", nil, nil)
@@ -45,7 +46,7 @@ var (
 func (edgeCollector) Describe(descs chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		certificateExpiry, crlNextUpdate, fileReloads, fileReloadTime, fileReloadRight, authFailures, authTokens,
-		authHits, authMisses, authCached, issuerFetches, issuerFailures, issuerFetchTime, issuerKeys,
+		authTokenExpiry, authHits, authMisses, authCached, issuerFetches, issuerFailures, issuerFetchTime, issuerKeys,
 	} {
 		descs <- d
 	}
@@ -79,6 +80,9 @@ func (c edgeCollector) Collect(metrics chan<- prometheus.Metric) {
 	if c.tokens {
 		m.file("tokens", stats.Tokens)
 		m.gauge(authTokens, float64(stats.KnownTokens))
+		for identity, at := range stats.TokensExpire {
+			m.gauge(authTokenExpiry, seconds(at), identity)
+		}
 	}
 	if c.issuers {
 		m.file("issuers", stats.OIDC)

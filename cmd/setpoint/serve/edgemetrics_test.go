@@ -51,7 +51,10 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	var s edgeSettings
 	s.TLS.CertFile, s.TLS.KeyFile = clitest.Certificate(t, t.TempDir(), notAfter)
 	s.TLS.CAFile = s.TLS.CertFile
-	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n")
+	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: a, sha256: "+strings.Repeat("0f", 32)+"}\n"+
+		"  - {identity: a, sha256: "+strings.Repeat("1f", 32)+", expires: 2027-01-01T00:00:00Z}\n"+
+		"  - {identity: b, sha256: "+strings.Repeat("2f", 32)+", expires: 2028-01-01T00:00:00Z}\n"+
+		"  - {identity: b, sha256: "+strings.Repeat("3f", 32)+", expires: 2027-01-01T00:00:00Z}\n")
 	s.Auth.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
 	s.PolicyFile = clitest.File(t, "policy.yaml", aPolicy)
 	began := time.Now()
@@ -75,7 +78,8 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	for name, want := range map[string]float64{
 		"setpoint_certificate_expiry_timestamp_seconds{certificate=server}":    float64(notAfter.Unix()),
 		"setpoint_certificate_expiry_timestamp_seconds{certificate=client_ca}": float64(notAfter.Unix()),
-		"setpoint_auth_tokens":                                                                 1,
+		"setpoint_auth_tokens": 4,
+		"setpoint_auth_token_expiry_timestamp_seconds{identity=token:b}":                       float64(time.Date(2028, 1, 1, 0, 0, 0, 0, time.UTC).Unix()),
 		"setpoint_auth_failures_total{reason=unknown_token}":                                   3,
 		"setpoint_auth_failures_total{reason=expired}":                                         0,
 		"setpoint_auth_issuer_keys{issuer=http://127.0.0.1:1}":                                 0,
@@ -92,6 +96,9 @@ func TestTheEdgeIsCounted(t *testing.T) {
 		if value, there := got[name]; !there || value != want {
 			t.Errorf("%s is %v (there: %v), want %v", name, value, there, want)
 		}
+	}
+	if at, there := got["setpoint_auth_token_expiry_timestamp_seconds{identity=token:a}"]; there {
+		t.Errorf("a token that never expires is said to expire at %v", at)
 	}
 	for _, name := range []string{"policy", "tokens", "issuers", "certificates"} {
 		if at := got["setpoint_file_last_reload_success_timestamp_seconds{file="+name+"}"]; at < float64(began.Unix()) || at > float64(time.Now().Unix()+1) {

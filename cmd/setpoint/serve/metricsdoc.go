@@ -36,7 +36,7 @@ func MetricsDocument() (string, error) {
 		"`/metrics` of the admin address, with those of the Go runtime (`go_…`) and of the\n" +
 		"process (`process_…`). What they are good for: [observability](../operate/observability.md).\n\n" +
 		metricsdoc.Table(families, func(family, label string) bool {
-			return label != "issuer" && label != "source" && !strings.HasPrefix(family, "setpoint_target_") && // which operators choose
+			return label != "issuer" && label != "identity" && label != "source" && !strings.HasPrefix(family, "setpoint_target_") && // which operators choose
 				!strings.HasPrefix(family, "setpoint_override_end_") // or those who make overrides
 		}), nil
 }
@@ -45,7 +45,7 @@ func MetricsDocument() (string, error) {
 var anEdge = edgeCollector{
 	certs: func() certs.Status { return certs.Status{CAsNotAfter: time.Unix(1, 0), CRLNextUpdate: time.Unix(1, 0)} },
 	auth: func() auth.Stats {
-		all := auth.Stats{Refused: map[auth.Reason]uint64{}, Issuers: []auth.IssuerStats{{Issuer: "https://issuer.example"}}}
+		all := auth.Stats{Refused: map[auth.Reason]uint64{}, TokensExpire: map[string]time.Time{"token:agent": {}}, Issuers: []auth.IssuerStats{{Issuer: "https://issuer.example"}}}
 		for _, reason := range auth.Reasons() {
 			all.Refused[reason] = 0
 		}
