@@ -35,8 +35,8 @@ type clock struct {
 	// wrong reports that the difference exceeds it.
 	wrong  atomic.Bool
 	offset atomic.Int64 // wall's lead in nanoseconds
-	// certain is it, where it is more than the comparison may be wrong by, else 0; 0 where the difference is unlimited,
-	// for then nobody trusts the store's clock.
+	// certain is now's lead, where it is more than the comparison may be wrong by, else 0; 0 where the difference is
+	// unlimited, for then nobody trusts the store's clock.
 	certain atomic.Int64
 
 	skew   prometheus.Gauge
@@ -83,20 +83,23 @@ func (c *clock) measure(ctx context.Context) {
 	}
 	begun := time.Now()
 	theirs, err := c.store.Time(ctx)
-	wall, took := c.wall(), time.Since(begun)
+	now, wall, took := c.now(), c.wall(), time.Since(begun)
 	if err != nil {
 		c.log.Debug("the store's clock is unknown", zap.Error(err))
 		return
 	}
 	offset := wall.Add(-took / 2).Sub(theirs)
 	c.offset.Store(int64(offset))
+	c.skew.Set(offset.Seconds())
+	wrong := c.bound > 0 && offset.Abs()-took/2 > c.bound
 	certain := offset
-	if c.bound <= 0 || offset.Abs() <= took/2 {
+	if wrong { // now still goes by the comparison before
+		certain = now.Add(-took / 2).Sub(theirs)
+	}
+	if c.bound <= 0 || certain.Abs() <= took/2 {
 		certain = 0
 	}
 	c.certain.Store(int64(certain))
-	c.skew.Set(offset.Seconds())
-	wrong := c.bound > 0 && offset.Abs()-took/2 > c.bound
 	if was := c.wrong.Swap(wrong); wrong != was {
 		if wrong {
 			c.log.Error("clock wrong: not ready", zap.Duration("ahead", offset), zap.Duration("bound", c.bound))

@@ -3,6 +3,7 @@ package decision
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -43,5 +44,33 @@ func TestAMeasurementForgetsNoDifference(t *testing.T) {
 			return
 		default:
 		}
+	}
+}
+
+// told is a store with that clock.
+type told struct {
+	store.Store
+	time func() time.Time
+}
+
+func (s told) Time(context.Context) (time.Time, error) { return s.time(), nil }
+
+// A machine whose clock is set while the service runs changes nothing about when overrides begin and end: by a wrong time the
+// instance would delete those of all instances that it takes for over.
+func TestOverridesGoByTheStoreWhenTheClockIsSet(t *testing.T) {
+	t.Parallel()
+	for _, set := range []time.Duration{-2 * time.Hour, 2 * time.Hour} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClock(told{time: time.Now}, &Options{MaxClockSkew: 30 * time.Second, Log: zap.NewNop()})
+			c.measure(t.Context())
+			c.wall = func() time.Time { return time.Now().Add(set) }
+			c.measure(t.Context())
+			if c.problem() == nil {
+				t.Errorf("set by %s: the clock counts as right", set)
+			}
+			if off := c.ofStore(c.now()).Sub(time.Now()); off != 0 {
+				t.Errorf("set by %s: overrides begin and end by a time that is %s off", set, off)
+			}
+		})
 	}
 }
