@@ -393,10 +393,11 @@ func TestTwoContainersOfATask(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = api.Close() }()
-	s := NewSampler(api, time.Minute)
+	s, passed := newSampler(api)
 	if _, _, err := s.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	*passed = 10 * time.Second
 	for i := range 20 {
 		e.stats[fmt.Sprint("c", i)] = stats(now.Add(10*time.Second), 1_000_000_000+uint64(i)*1_000_000_000, "{}")
 	}
@@ -449,6 +450,32 @@ func stats(at time.Time, cpu uint64, memory string) string {
 	return fmt.Sprintf(`{"read": %q, "cpu_stats": {"cpu_usage": {"total_usage": %d}}, "memory_stats": %s}`, at.Format(time.RFC3339Nano), cpu, memory)
 }
 
+// newSampler returns a sampler whose clock shows what has passed since now.
+func newSampler(api *client.Client) (s *Sampler, passed *time.Duration) {
+	s, passed = NewSampler(api, time.Minute), new(time.Duration)
+	s.clock = func() time.Time { return now.Add(*passed) }
+	return s, passed
+}
+
+// Where the node's clock was set between two reads, the time between them is not that of their instants: a rate by it would
+// be several times too high or too low.
+func TestANodesClockThatIsSet(t *testing.T) {
+	t.Parallel()
+	read := func(passed, took, set time.Duration, cpu uint64) reading {
+		return reading{task: "t1", at: now.Add(passed + set), began: now.Add(passed), ended: now.Add(passed + took), cpu: cpu}
+	}
+	const second = time.Second
+	first := read(0, second, 0, 0)
+	for _, tt := range []struct {
+		set, took time.Duration
+		want      bool
+	}{{0, second, true}, {second / 2, second, true}, {5 * second, 6 * second, true}, {-10 * second, second, false}, {20 * second, second, false}} {
+		if got, ok := usageBetween(first, read(15*second, tt.took, tt.set, 15_000_000_000)); ok != tt.want {
+			t.Errorf("set by %s in a read of %s: %v, %+v", tt.set, tt.took, ok, got)
+		}
+	}
+}
+
 // Windows counts cpu in units of 100 ns, and has another memory.
 func TestAWindowsNode(t *testing.T) {
 	t.Parallel()
@@ -462,10 +489,11 @@ func TestAWindowsNode(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = api.Close() }()
-	s := NewSampler(api, time.Minute)
+	s, passed := newSampler(api)
 	if _, _, err := s.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	*passed = 10 * time.Second
 	e.stats["c1"] = stats(now.Add(10*time.Second), 60_000_000, memory) // half a core
 	if r, _, err := s.Sample(t.Context()); err != nil || len(r.Tasks) != 1 || r.Tasks[0].CPU != 500_000_000 || r.Tasks[0].Memory != 5000 {
 		t.Errorf("got %+v, %v", r, err)
@@ -487,11 +515,12 @@ func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = api.Close() }()
-	s := NewSampler(api, time.Minute)
+	s, passed := newSampler(api)
 	first, failed, err := s.Sample(t.Context())
 	if err != nil || len(first.Tasks) != 0 || failed != 1 || first.Node != "node1" {
 		t.Fatalf("the first: %+v, %d failed, %v", first, failed, err)
 	}
+	*passed = 10 * time.Second
 	later := now.Add(10 * time.Second)
 	e.stats["c1"], e.stats["c2"], e.stats["c3"] = stats(later, 3_500_000_000, v1), stats(later, 5, v2), stats(later, 5, v2)
 	second, failed, err := s.Sample(t.Context())
@@ -501,6 +530,7 @@ func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
 	if got := second.Tasks[0]; got.Task != "t1" || got.CPU != 250_000_000 || got.Window != 10 || got.Memory != 2000 || !got.At.Equal(later) {
 		t.Errorf("got %+v", got)
 	}
+	*passed = 20 * time.Second
 	e.stats["c2"], e.stats["c3"] = stats(later.Add(10*time.Second), 5, v2), stats(later, 5, v2)
 	third, _, err := s.Sample(t.Context())
 	if err != nil || len(third.Tasks) != 1 || third.Tasks[0].Task != "t2" || third.Tasks[0].CPU != 0 || third.Tasks[0].Memory != 2500 {

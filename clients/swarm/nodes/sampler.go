@@ -29,6 +29,8 @@ type Sampler struct {
 	engine *client.Client
 	// timeout of a read of one container's statistics.
 	timeout time.Duration
+	// clock is this process', by which the time between two reads is known whatever the node's is set to.
+	clock func() time.Time
 	// readings are the last ones, by container.
 	readings map[string]reading
 	// rounds counts samples since the node's id was read.
@@ -40,16 +42,18 @@ type Sampler struct {
 
 // reading is a container's counters at an instant.
 type reading struct {
-	task   string
-	made   int64 // creation of the container, seconds since 1970
-	at     time.Time
-	cpu    uint64 // nanoseconds since its start
-	memory int64  // 0: not accounted
+	task string
+	made int64 // creation of the container, seconds since 1970
+	at   time.Time
+	// The read began and ended then, by the sampler's clock.
+	began, ended time.Time
+	cpu          uint64 // nanoseconds since its start
+	memory       int64  // 0: not accounted
 }
 
 // NewSampler returns a sampler of an engine's containers.
 func NewSampler(engine *client.Client, timeout time.Duration) *Sampler {
-	return &Sampler{engine: engine, timeout: timeout, readings: map[string]reading{}}
+	return &Sampler{engine: engine, timeout: timeout, clock: time.Now, readings: map[string]reading{}}
 }
 
 // atOnce bounds the containers read concurrently: some engines take a second for each.
@@ -141,6 +145,7 @@ func (s *Sampler) identify(ctx context.Context) error {
 func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
+	began := s.clock()
 	answer, err := s.engine.ContainerStats(ctx, id, client.ContainerStatsOptions{})
 	if err != nil {
 		return reading{}, err
@@ -153,7 +158,7 @@ func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
 	if stats.Read.IsZero() || stats.CPUStats.CPUUsage.TotalUsage == 0 {
 		return reading{}, errors.New("the container is not running")
 	}
-	out := reading{at: stats.Read, cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}
+	out := reading{at: stats.Read, began: began, ended: s.clock(), cpu: stats.CPUStats.CPUUsage.TotalUsage, memory: workingSet(&stats.MemoryStats)}
 	if s.windows { // cpu is in units of 100 ns
 		out.cpu, out.memory = 100*out.cpu, int64(min(stats.MemoryStats.PrivateWorkingSet, math.MaxInt64))
 	}
@@ -178,10 +183,11 @@ func workingSet(m *container.MemoryStats) int64 {
 }
 
 // usageBetween is the usage between two readings of a container; false: they are not of one
-// run.
+// run, or the node's clock was set in between, so that nobody knows the time between them.
 func usageBetween(before, after reading) (TaskUsage, bool) {
 	window := after.at.Sub(before.at)
-	if before.at.IsZero() || window <= 0 || window > maxWindow || after.cpu < before.cpu {
+	least, most := after.began.Sub(before.ended)-leastSkew, after.ended.Sub(before.began)+leastSkew
+	if before.at.IsZero() || window <= 0 || window > maxWindow || window < least || window > most || after.cpu < before.cpu {
 		return TaskUsage{}, false
 	}
 	cores := float64(after.cpu-before.cpu) / window.Seconds() // in billionths
