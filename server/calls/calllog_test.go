@@ -94,6 +94,28 @@ func TestAChangeOfACountIsLoggedOnce(t *testing.T) {
 	}
 }
 
+// A caller that asks and never scales, as a shadow does, writes one line an hour.
+func TestAChangeThatNobodyMakesIsLoggedOnceAnHour(t *testing.T) {
+	t.Parallel()
+	var logs *observer.ObservedLogs
+	s := servertest.Start(t, servertest.Logged(zap.InfoLevel, server.LogNoCalls, &logs))
+	ask := func(replicas, length int32, want int) {
+		t.Helper()
+		s.Recommend(t, servertest.Queue(servertest.Web, replicas, length))
+		s.Clock.Advance(servertest.Period)
+		if n := len(servertest.Lines(logs, "scaled")); n != want {
+			t.Errorf("%d lines, want %d", n, want)
+		}
+	}
+	ask(3, 50, 1)
+	ask(3, 50, 1)
+	ask(3, 50, 1)
+	ask(3, 60, 2) // another count
+	ask(3, 60, 2)
+	s.Clock.Advance(time.Hour)
+	ask(3, 60, 3)
+}
+
 func TestWhichCallsAreLogged(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

@@ -295,6 +295,11 @@ func (j *Job) conclude(before *record.Record) {
 	j.concluded = j.targets.Decisions.Concluded(j.concluded, j.Key, &j.Decision, before, j.RequestID, j.SpecHash)
 }
 
+// Repeats reports whether the decision says what another one of the same hour said, as changes do that nobody makes.
+func (j *Job) Repeats() bool {
+	return slices.ContainsFunc(j.concluded, func(e decisionlog.Entry) bool { return e.Repeat })
+}
+
 // recorded ends a job whose value is stored.
 func (j *Job) recorded() {
 	log := j.targets.Decisions

@@ -82,11 +82,12 @@ func noteItems(ctx context.Context, jobs []Job) {
 }
 
 // logDecision logs a recorded decision: at level info if it changes the count, so that
-// operators can find out later who changed it and why; otherwise at level debug.
+// operators can find out later who changed it and why; otherwise at level debug, as is the same change again that
+// nobody made: shadows ask for it at each period.
 func (r *Reader) logDecision(ctx context.Context, j *Job) {
 	d := &j.Decision
 	level, message := zap.DebugLevel, "recommended"
-	if d.Changes() {
+	if d.Changes() && !j.Repeats() {
 		level, message = zap.InfoLevel, "scaled"
 	}
 	line := r.log.Check(level, message)
