@@ -85,11 +85,16 @@ func (r *report) next(stored store.Record, _ bool, _ []byte) []byte {
 		return nil
 	}
 	next = next.WithinLimits(max(r.Options.Clock().UnixNano(), next.Updated.UnixNano()), r.Options.answers())
+	r.decidedIn(&before)
+	r.settled, r.after = r.Decisions.OfSettled(&before, &next.Status, r.outcome), next
+	return record.Append(nil, &next)
+}
+
+// decidedIn notes when the change was decided that the record before has.
+func (r *report) decidedIn(before *record.Record) {
 	if r.decided = 0; before.Pending != nil && before.Pending.ID == r.id {
 		r.decided = before.Pending.At
 	}
-	r.settled, r.after = r.Decisions.OfSettled(&before, &next.Status, r.outcome), next
-	return record.Append(nil, &next)
 }
 
 // ended implements change.
@@ -118,6 +123,7 @@ func (r *report) fail(ctx context.Context, err error, _ bool) {
 		before, after, settlement, ok := r.outage.settle(r.key, r.id, r.outcome, r.request.GetMessage())
 		if ok {
 			if settlement.Changed {
+				r.decidedIn(&before)
 				entry := r.Decisions.OfSettled(&before, &after.Status, r.outcome)
 				r.settledAs(&after, r.outage.hold(r.key, []decisionlog.Entry{entry})...)
 			}
