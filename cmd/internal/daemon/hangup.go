@@ -10,10 +10,12 @@ import (
 )
 
 // survive keeps SIGHUP from ending the process, with which scripts ask daemons to read their files again; stop ends that.
-// A process in a terminal still ends with it.
+// A process in a terminal still ends with it, also one that a script has begun in the background, whose input is none.
 func survive(log *zap.Logger) (stop func()) {
-	if term.IsTerminal(int(os.Stdin.Fd())) {
-		return func() {}
+	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
+		if term.IsTerminal(int(f.Fd())) {
+			return func() {}
+		}
 	}
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)

@@ -4,28 +4,42 @@ package daemon_test
 
 import (
 	"os"
+	"os/exec"
 	"syscall"
 	"testing"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	"golang.org/x/term"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
-// Scripts send SIGHUP to daemons after a file has changed. It does not end the process, and the log says that it was not needed.
+// Scripts send SIGHUP to daemons after a file has changed. It does not end the process, and the log says that it was not needed. What
+// is shown in a terminal ends with it, also what a script runs in the background, which would keep its ports.
 func TestSIGHUPEndsNothing(t *testing.T) {
-	null, err := os.Open(os.DevNull) // a terminal's own process does end
-	if err != nil {
-		t.Fatal(err)
+	if os.Getenv("SETPOINT_TEST_SIGNALS") != "" {
+		told := make(chan string, 1)
+		log := zap.New(zapcore.RegisterHooks(zap.NewExample().Core(), func(e zapcore.Entry) error { told <- e.Message; return nil }))
+		defer daemon.TellSupervisor(t.Context(), log)()
+		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
+			t.Fatal(err)
+		}
+		t.Log(<-told)
+		return
 	}
-	defer func(was *os.File) { os.Stdin = was }(os.Stdin)
-	os.Stdin = null
-	told := make(chan string, 1)
-	log := zap.New(zapcore.RegisterHooks(zap.NewExample().Core(), func(e zapcore.Entry) error { told <- e.Message; return nil }))
-	defer daemon.TellSupervisor(t.Context(), log)()
-	if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-		t.Fatal(err)
+	for path, ends := range map[string]bool{os.DevNull: false, "/dev/ptmx": true} {
+		shown, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil || term.IsTerminal(int(shown.Fd())) != ends {
+			t.Logf("no terminal here: %v", err)
+			continue
+		}
+		defer func() { _ = shown.Close() }()
+		cmd := exec.Command(os.Args[0], "-test.run=^TestSIGHUPEndsNothing$") // its input and output are /dev/null
+		cmd.Env, cmd.Stderr = append(os.Environ(), "SETPOINT_TEST_SIGNALS=yes"), shown
+		err = cmd.Run()
+		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); (err != nil) != ends || ends && status.Signal() != syscall.SIGHUP {
+			t.Errorf("shown on %s it ended with %v", path, cmd.ProcessState)
+		}
 	}
-	t.Log(<-told)
 }
