@@ -283,8 +283,7 @@ func (x *exporter) call(s *truth.Step, use *setpointv1.SpecInUse) (*recording.Ca
 		request.Scale.Selector = p.Selector
 	}
 	latest := instant(s.At).Add(conversion.MostAhead) // by the clock of the report it may have been later
-	for i := range s.Proposed {
-		p := &s.Proposed[i]
+	for _, p := range s.Proposed {
 		if p.Expires.After(latest) {
 			p.Expires = latest
 		}

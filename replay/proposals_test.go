@@ -4,10 +4,14 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/server/truth"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 // TestProposalsAreDecidedAgain has a caller propose counts, of which some have expired: what is kept gives each decision
@@ -55,6 +59,28 @@ func TestProposalsAreDecidedAgain(t *testing.T) {
 			if got := len(scenario.Steps[i].Request.GetProposals()); (got == 2) != (i%3 > 0) {
 				t.Errorf("step %d has %d proposals", i, got)
 			}
+		}
+	}
+}
+
+// Steps with the same proposals share them: what bounds one of them changes no other.
+func TestABoundedProposalIsAsLateInTheNextStep(t *testing.T) {
+	t.Parallel()
+	first := truth.Step{At: servertest.T0.UnixNano(), Proposed: []stages.Proposal{{Name: "ahead", Role: stages.Floor, Expires: servertest.T0.Add(conversion.MostAhead + 10*time.Second)}}}
+	second := first
+	second.At += int64(15 * time.Second)
+	for _, step := range []*truth.Step{&first, &second} {
+		call, err := new(exporter).call(step, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := &setpointv1.RecommendRequest{}
+		if err := protojson.Unmarshal(call.Request, request); err != nil {
+			t.Fatal(err)
+		}
+		want := min(conversion.MostAhead+10*time.Second, instant(step.At).Sub(servertest.T0)+conversion.MostAhead)
+		if got := request.GetProposals()[0].GetExpireTime().AsTime().Sub(servertest.T0); got != want {
+			t.Errorf("it expires after %s, want %s", got, want)
 		}
 	}
 }
