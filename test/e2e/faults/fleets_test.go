@@ -239,13 +239,24 @@ func TestCallsOfAFleetAreLinearizableWhileRedisIsKilled(t *testing.T) {
 			t.Errorf("the shares add up to %d, beyond %d to %d", f.GetShareTotal(), leastShares, allOfIts)
 		}
 	}
-	if result := porcupine.CheckOperationsTimeout(fleetModel(t), operations, time.Minute); result != porcupine.Ok {
+	// Unknown: the search, which grows with the calls of unknown outcome, took too long.
+	if result, info := porcupine.CheckOperationsVerbose(fleetModel(t), operations, 4*time.Minute); result != porcupine.Ok {
+		placed := map[any]bool{}
+		for _, partial := range info.PartialLinearizationsOperations()[0] {
+			if len(partial) > len(placed) {
+				clear(placed)
+				for _, o := range partial {
+					placed[o.Input] = true
+				}
+			}
+		}
+		at := max(0, slices.IndexFunc(all, func(c *memberCall) bool { return !placed[c] }))
 		var lines []string
-		for _, c := range all {
+		for _, c := range all[max(0, at-40):min(len(all), at+20)] {
 			lines = append(lines, fmt.Sprintf("%v–%v %v: %s has %d, %v: %d, %v", c.from.Format("05.000"), c.to.Format("05.000"), c.request.GetEvaluationTime().AsTime().Format("15:04:05"),
 				c.request.GetTarget()[9:10], c.request.GetScale().GetSpecReplicas(), c.code, c.answer.GetDesiredReplicas(), c.answer.GetFleet()))
 		}
-		t.Errorf("%s: no order of a fleet's calls was found that explains the answers:\n%s", result, strings.Join(lines[max(0, len(lines)-60):], "\n"))
+		t.Errorf("%s: no order of a fleet's calls was found that explains the answers. The longest explains %d; about the first beyond it:\n%s", result, len(placed), strings.Join(lines, "\n"))
 	}
 	t.Logf("%d calls by code: %v; with all members fresh %d, %d sums of shares", len(all), count, fresh, len(totals))
 	if count[codes.OK] < 500 || failed == 0 || fresh < 300 || len(totals) < 3 {
