@@ -38,7 +38,9 @@ func TestSIGHUPEndsNothing(t *testing.T) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestSIGHUPEndsNothing$") // its input and output are /dev/null
 		cmd.Env, cmd.Stderr = append(os.Environ(), "SETPOINT_TEST_SIGNALS=yes"), shown
 		err = cmd.Run()
-		if status := cmd.ProcessState.Sys().(syscall.WaitStatus); (err != nil) != ends || ends && status.Signal() != syscall.SIGHUP {
+		// Go's runtime exits with 2 where the signal that it sends itself has not ended it at once, as on a busy machine.
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if (err != nil) != ends || ends && status.Signal() != syscall.SIGHUP && status.ExitStatus() != 2 {
 			t.Errorf("shown on %s it ended with %v", path, cmd.ProcessState)
 		}
 	}

@@ -67,13 +67,14 @@ func (s *redisSettings) validate(refuse config.Refuse) {
 		}
 		return
 	}
-	if o, err := s.parse(); err != nil {
+	switch o, err := s.parse(); {
+	case err != nil:
 		refuse("redis", "%v", err)
-	} else if s.PasswordFile != "" && o.Password != "" || s.SentinelPasswordFile != "" && o.SentinelPassword != "" {
+	case s.PasswordFile != "" && o.Password != "" || s.SentinelPasswordFile != "" && o.SentinelPassword != "":
 		refuse("redis", "the URL has a password, and so has a file: give one of them")
-	} else if o.TLS == nil && (files.CAFile != "" || files.CertFile != "") {
+	case o.TLS == nil && (files.CAFile != "" || files.CertFile != ""):
 		refuse("redis", "certificates are given, but the URL does not ask for TLS: write rediss://")
-	} else if o.MasterName == "" && s.SentinelPasswordFile != "" {
+	case o.MasterName == "" && s.SentinelPasswordFile != "":
 		refuse("redis-sentinel-password-file", "only applies with sentinels: give --redis with master=NAME")
 	}
 }
