@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -19,6 +20,9 @@ type process struct {
 	conn    *grpc.ClientConn
 	input   io.WriteCloser
 	answers *bufio.Reader
+	// idle is what a second costs in which nothing is asked, such as checks of the store; nil: not
+	// measured yet.
+	idle *counts
 }
 
 // start starts a process, which ends with the test.
@@ -57,6 +61,9 @@ func start(t *testing.T, s settings) *process {
 	return p
 }
 
+// idleSeconds is for how long a process is watched that is asked nothing.
+const idleSeconds = 3
+
 func (p *process) line() string {
 	p.t.Helper()
 	line, err := p.answers.ReadString('\n')
@@ -78,6 +85,16 @@ func (p *process) counts() (c counts) {
 	return c
 }
 
+// during returns what is counted while something is done.
+func (p *process) during(do func()) counts {
+	p.t.Helper()
+	_ = p.counts()
+	before := p.counts()
+	empty := p.counts() // the cost of reading
+	do()
+	return p.counts().less(empty).less(empty.less(before))
+}
+
 // rounds is the number of repetitions: the smallest count is the least disturbed.
 const rounds = 4
 
@@ -88,23 +105,23 @@ func (p *process) measure(n int, operation func()) cost {
 	for range n {
 		operation()
 	}
+	if p.idle == nil {
+		idle := p.during(func() { time.Sleep(idleSeconds * time.Second) }).times(1. / idleSeconds)
+		p.idle = &idle
+	}
 	var least cost
 	for i := range rounds {
-		_ = p.counts()
-		before := p.counts()
-		empty := p.counts() // the cost of reading
-		for range n {
-			operation()
-		}
-		after := p.counts()
-		of := func(of func(counts) uint64) float64 {
-			took := float64(of(after)-of(empty)) - float64(of(empty)-of(before))
-			return max(0, took) / float64(n)
-		}
+		began := time.Now()
+		took := p.during(func() {
+			for range n {
+				operation()
+			}
+		})
+		took = took.less(p.idle.times(time.Since(began).Seconds()))
+		each := func(count float64) float64 { return max(0, count) / float64(n) }
 		c := cost{
-			allocs: of(func(c counts) uint64 { return c.Allocs }), bytes: of(func(c counts) uint64 { return c.Bytes }),
-			reads: of(func(c counts) uint64 { return c.Reads }), writes: of(func(c counts) uint64 { return c.Writes }),
-			commands: of(func(c counts) uint64 { return c.Commands }),
+			allocs: each(took.Allocs), bytes: each(took.Bytes), reads: each(took.Reads), writes: each(took.Writes),
+			commands: each(took.Commands),
 		}
 		if i == 0 {
 			least = c

@@ -31,7 +31,21 @@ type settings struct {
 
 // counts are the process' counters. Those of system calls and of Redis are 0 if not available.
 type counts struct {
-	Allocs, Bytes, Reads, Writes, Commands uint64
+	Allocs, Bytes, Reads, Writes, Commands float64
+}
+
+// less returns what came after other.
+func (c counts) less(other counts) counts { return c.plus(other.times(-1)) }
+
+func (c counts) plus(other counts) counts {
+	return counts{
+		c.Allocs + other.Allocs, c.Bytes + other.Bytes, c.Reads + other.Reads, c.Writes + other.Writes,
+		c.Commands + other.Commands,
+	}
+}
+
+func (c counts) times(factor float64) counts {
+	return counts{c.Allocs * factor, c.Bytes * factor, c.Reads * factor, c.Writes * factor, c.Commands * factor}
 }
 
 // serve serves until the standard input ends, as it does with the test's process. It first
@@ -129,22 +143,22 @@ func serveBare(listener net.Listener) {
 func count(engine *redis.Store) (c counts) {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
-	c.Allocs, c.Bytes = m.Mallocs, m.TotalAlloc
+	c.Allocs, c.Bytes = float64(m.Mallocs), float64(m.TotalAlloc)
 	if engine != nil {
-		c.Commands = engine.Stats().Commands
+		c.Commands = float64(engine.Stats().Commands)
 	}
 	c.Reads, c.Writes, _ = systemCalls()
 	return c
 }
 
 // systemCalls returns how often the process has read and written.
-func systemCalls() (reads, writes uint64, err error) {
+func systemCalls() (reads, writes float64, err error) {
 	data, err := os.ReadFile("/proc/self/io")
 	if err != nil {
 		return 0, 0, err
 	}
-	var characters [2]uint64
-	if n, _ := fmt.Sscanf(string(data), "rchar: %d\nwchar: %d\nsyscr: %d\nsyscw: %d", &characters[0], &characters[1], &reads, &writes); n != 4 {
+	var characters [2]float64
+	if n, _ := fmt.Sscanf(string(data), "rchar: %g\nwchar: %g\nsyscr: %g\nsyscw: %g", &characters[0], &characters[1], &reads, &writes); n != 4 {
 		return 0, 0, errors.New("/proc/self/io is in another format")
 	}
 	return reads, writes, nil

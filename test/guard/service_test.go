@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"testing"
+	"time"
 
 	goredis "github.com/redis/go-redis/v9"
 	"google.golang.org/grpc"
@@ -97,8 +98,8 @@ func TestCallsOnRedis(t *testing.T) {
 	check(t, "batch, Redis", p.batch(newAsked(t, 400, perBatch, 10)))
 }
 
-// bytesToRedis returns the bytes that Redis reads per operation, of n in a row. Slower runs
-// include more health checks: the smallest value is the least disturbed.
+// bytesToRedis returns the bytes that Redis reads per operation, of n in a row, without what it reads
+// in the same time of a service that is asked nothing.
 func bytesToRedis(t *testing.T, client *goredis.Client, n int, operation func()) float64 {
 	t.Helper()
 	read := func() float64 {
@@ -113,14 +114,22 @@ func bytesToRedis(t *testing.T, client *goredis.Client, n int, operation func())
 		}
 		return bytes
 	}
-	least := math.Inf(1)
-	for range rounds {
+	bytes := func(do func()) float64 {
 		before := read()
 		empty := read()
-		for range n {
-			operation()
-		}
-		least = min(least, (read()-empty-(empty-before))/float64(n))
+		do()
+		return read() - empty - (empty - before)
+	}
+	idle := bytes(func() { time.Sleep(idleSeconds * time.Second) }) / idleSeconds
+	least := math.Inf(1)
+	for range rounds {
+		began := time.Now()
+		took := bytes(func() {
+			for range n {
+				operation()
+			}
+		})
+		least = min(least, (took-idle*time.Since(began).Seconds())/float64(n))
 	}
 	return least
 }
