@@ -206,6 +206,7 @@ func TestTheLogHasChangesThatAnotherInstanceSaw(t *testing.T) {
 	s := servertest.Start(t, servertest.HoldingDown, share, f.FailSwaps(store.ErrUnavailable, false), f.FailLoads(store.ErrUnavailable))
 	other := servertest.Start(t, share)
 	s.Recommend(t, kept(3, 30))
+	logged(t, s) // waits until it is: else the other instance may see it missing, and log it, too
 	f.On.Store(true)
 	s.Clock.Advance(time.Second)
 	s.Recommend(t, kept(3, 50))
