@@ -5,6 +5,7 @@ import { grouped, select } from "../targets/order";
 import { formatQuery, parseQuery } from "../targets/query";
 import { TargetsStore, type Row } from "../targets/store";
 import { NotAsked, stateBits, Unknown, why } from "./state";
+import { until } from "./probe";
 import { story } from "./story";
 import { boundsInForce, byState, lookOf, members, sentence, troubles } from "./fleet";
 
@@ -271,7 +272,7 @@ test("of many fleets some are asked each time, and none twice", async () => {
     for (const most of [20, 30]) {
       if (most === 20) for (const c of names) store.unsure.add(Object.assign(store.find(of(c))!, { unrecorded: true, fleet: true, read: 1, updated: Date.now() / 1000 }));
       store.pass();
-      for (const wait = performance.now() + 5000; (asked.length < most || store.reading > 0) && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 1));
+      await until("asked", () => asked.length >= most && store.reading === 0);
       assert.equal(asked.length, most);
     }
     assert.equal(new Set(asked).size, 30);
@@ -316,7 +317,7 @@ test("a fleet is read, however many targets are not certain", async () => {
     new URL(String(input)).pathname === `/v1/${of("new")}/fleet` ? Response.json({ decisionTime: ago(1), maxReplicas: 9, spec: {} }) : Response.json({ code: 5, message: "no history", details: [] }, { status: 404 });
   try {
     store.take([{ target: of("new"), decision: { time: ago(0), currentReplicas: 4, desiredReplicas: 4, states: [] } }]);
-    for (const wait = performance.now() + 5000; !store.find(of("new"))?.fleet && performance.now() < wait; ) await new Promise((r) => setTimeout(r, 5));
+    await until("known", () => Boolean(store.find(of("new"))?.fleet));
     assert.equal(store.find(of("new"))?.fleet, true);
   } finally {
     store.abort.abort();
