@@ -319,8 +319,9 @@ func watched(t *testing.T, e store.Engine) (*overrides.Overrides, *observer.Obse
 	return running(t, o), logs
 }
 
-// A store that comes back without its data ends every override: the log says so, once, with names. A deletion, also of
-// the last one and by another instance, and an end are no loss.
+// A store that comes back without its data ends every override, and one that goes back to before deletions puts what was
+// deleted in force again: the log says so, once, with names. A deletion, also of the last one and by another instance, an
+// end, and another override of the same name are no loss.
 func TestLostOverridesAreLogged(t *testing.T) {
 	for name, step := range map[string]struct {
 		do func(t *testing.T, o, other *overrides.Overrides, records store.PartStore)
@@ -355,6 +356,23 @@ func TestLostOverridesAreLogged(t *testing.T) {
 			})
 			create(t, other, shop, "next", held(time.Hour))
 		}, 25, true},
+		"a failover went back to before they were deleted": {func(t *testing.T, _, other *overrides.Overrides, records store.PartStore) {
+			goBack(t, records, func() {
+				for i := range 25 {
+					if _, err := other.Delete(t.Context(), place(i), "freeze", "bob"); err != nil {
+						t.Error(err)
+					}
+				}
+				time.Sleep(2 * time.Second)
+			})
+		}, 25, true},
+		"one was created again after it was deleted": {func(t *testing.T, o, other *overrides.Overrides, _ store.PartStore) {
+			if _, err := other.Delete(t.Context(), place(0), "freeze", "bob"); err != nil {
+				t.Error(err)
+			}
+			time.Sleep(2 * time.Second)
+			create(t, other, place(0), "freeze", held(time.Hour))
+		}, 0, true},
 		"another instance deleted some": {func(t *testing.T, _, other *overrides.Overrides, _ store.PartStore) {
 			for i := range 20 {
 				if _, err := other.Delete(t.Context(), place(i), "freeze", "bob"); err != nil {

@@ -36,7 +36,7 @@ const (
 	// emptyPeriods is after how many periods an empty record that no longer says who deleted what is deleted: until then
 	// it tells the instances that its overrides were deleted, and not lost.
 	emptyPeriods = 600
-	// mostLost limits the names of lost overrides in a line of the log.
+	// mostLost limits the names of overrides in a line of the log about lost data.
 	mostLost = 20
 	// mostTold limits the lines of the log about lists that can't be read.
 	mostTold = 20
@@ -135,13 +135,11 @@ func (o *Overrides) Deleted(key store.Key, level stages.Level, id string, create
 	if level == stages.OfTarget {
 		place.Target = key.Target
 	}
-	name := place.Override(id)
-	for _, d := range k.deleted {
-		if d.GetName() == name && d.GetCreateTime().AsTime().UnixMilli() == created.UnixMilli() {
-			return d.GetBy(), d.GetDeleteTime().AsTime(), true
-		}
+	d := k.deletedAs(place.Override(id), created)
+	if d == nil {
+		return "", time.Time{}, false
 	}
-	return "", time.Time{}, false
+	return d.GetBy(), d.GetDeleteTime().AsTime(), true
 }
 
 // Due reports whether a decision on a cluster waits for its overrides.
@@ -258,7 +256,7 @@ func (o *Overrides) changedOf(ctx context.Context, all []reading) (changed []rea
 func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 	now := o.clock()
 	var records []store.Record
-	var lost []string
+	var lost, back []string
 	err := o.each(some, func(keys []store.Key) (err error) {
 		records, err = o.records.LoadBatch(ctx, keys)
 		return err
@@ -271,22 +269,27 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		// After a long time without a read the list no longer says what was deleted.
 		asleep := before != 0 && records[i].Exists() && r.began.UnixNano()-before >= int64(deletedFor)
 		if old := r.learn(next); old != nil && !asleep {
-			lost = append(lost, old.lostIn(next, now)...)
+			lost, back = append(lost, old.lostIn(next, now)...), append(back, old.backIn(next)...)
 		}
 		return nil
 	})
 	o.lost(lost)
+	o.wentBack("overrides that were deleted are in the store again: it has lost data; they count again, so delete them again where they are not wanted", back)
 	return err == nil
 }
 
 // lost records that overrides have vanished, with their record, which a deletion leaves, or out of it.
 func (o *Overrides) lost(names []string) {
+	o.wentBack("overrides are gone from the store before their end, which nobody deleted: it has lost data; they are no longer in force, so create them again where they are needed", names)
+}
+
+// wentBack records what a store that has lost data did to overrides, if any.
+func (o *Overrides) wentBack(message string, names []string) {
 	if len(names) == 0 {
 		return
 	}
 	slices.Sort(names)
-	o.log.Warn("overrides are gone from the store before their end, which nobody deleted: it has lost data; they are no longer in force, so create them again where they are needed",
-		zap.Int("count", len(names)), zap.Strings("overrides", names[:min(len(names), mostLost)]))
+	o.log.Warn(message, zap.Int("count", len(names)), zap.Strings("overrides", names[:min(len(names), mostLost)]))
 }
 
 // each makes one call for all of them, and then do for each that did not fail. It returns an error if any failed.

@@ -298,6 +298,27 @@ func (k *known) lostIn(next *known, now time.Time) (lost []string) {
 	return slices.DeleteFunc(k.names(now), func(name string) bool { return has[name] })
 }
 
+// backIn returns the names of those that were deleted and that a later list has again: a failover of the store, or a backup,
+// went back to before the deletion.
+func (k *known) backIn(next *known) (back []string) {
+	next.each(func(one *stages.Override) {
+		if k.deletedAs(one.Name, one.Created) != nil {
+			back = append(back, one.Name)
+		}
+	})
+	return back
+}
+
+// deletedAs returns the deletion of the override of a name that was created at an instant, nil for none that is known.
+func (k *known) deletedAs(name string, created time.Time) *storedv1.DeletedOverride {
+	for _, d := range k.deleted {
+		if d.GetName() == name && d.GetCreateTime().AsTime().UnixMilli() == created.UnixMilli() {
+			return d
+		}
+	}
+	return nil
+}
+
 // forgets reports whether the record may have left out who deleted an override, because there were too many.
 func (k *known) forgets() bool {
 	bytes := 0
