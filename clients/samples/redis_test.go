@@ -91,7 +91,7 @@ func TestLengthsOfARealRedis(t *testing.T) {
 		{name: "the lag of another group", query: Query{Stream: stream, Group: "idle"}, want: []string{"5"}},
 		{name: "a lag that Redis does not know is no zero", query: Query{Stream: trimmed, Group: "workers"}, outcome: Invalid, text: "does not know the group's lag"},
 		{name: "a group that is not there", query: Query{Stream: stream, Group: "others"}, outcome: Invalid, text: "no consumer group of that name"},
-		{name: "a stream that is not there", query: Query{Stream: prefix + "none", Group: "workers"}, outcome: Refused, text: "is there one at the key?"},
+		{name: "a stream that is not there", query: Query{Stream: prefix + "none", Group: "workers"}, outcome: Refused, text: "it answered ERR: there is no stream at the key"},
 		{name: "a key of another type", query: Query{List: set}, outcome: Refused, text: "it answered WRONGTYPE: the key has another type"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -144,10 +144,30 @@ func TestPasswordsAndTLSOfARealRedis(t *testing.T) {
 	wantFailure(t, err, Unprepared, "passwordFile can't be read")
 }
 
+func TestWhatARealRedisRefusesIsTold(t *testing.T) {
+	for name, c := range map[string]struct {
+		directive string
+		server    func(*Redis)
+		want      string
+	}{
+		"a database that is not there": {"databases 2", func(r *Redis) { r.Database = 2 }, "it answered ERR: it has no such database"},
+		"a renamed command":            {`rename-command LLEN ""`, func(*Redis) {}, "it answered ERR: it does not know a command"},
+		"a node of a Cluster":          {"cluster-enabled yes", func(*Redis) {}, "it answered CLUSTERDOWN: its Cluster has too few nodes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			settings := Redis{Addresses: []string{redistest.Start(t, redistest.Config{Directives: []string{c.directive}}).Addr()}}
+			c.server(&settings)
+			_, err := redisSource(t, settings).Samples(t.Context(), Query{Source: "redis", List: "q"})
+			wantFailure(t, err, Refused, c.want)
+		})
+	}
+}
+
 func TestARealClusterFindsTheKeysNode(t *testing.T) {
 	cluster := redistest.SharedCluster(t)
 	client, ctx := cluster.Client(t), t.Context()
 	sources := redisSource(t, Redis{Addresses: cluster.Addrs(), Cluster: true})
+	one, moved := redisSource(t, Redis{Addresses: cluster.Addrs()[:1]}), false
 	prefix := redistest.Prefix(t)
 	for _, slot := range []string{"a", "b", "c", "d", "e", "f"} { // on several nodes
 		key := prefix + slot
@@ -156,9 +176,16 @@ func TestARealClusterFindsTheKeysNode(t *testing.T) {
 		if err != nil || !reflect.DeepEqual(values(got), []string{"1"}) {
 			t.Fatalf("stream %s: %v, %v", slot, values(got), err)
 		}
+		if _, err := one.Samples(ctx, Query{Source: "redis", List: key}); err != nil && !strings.Contains(err.Error(), "WRONGTYPE") {
+			wantFailure(t, err, Refused, "it answered MOVED: it is a node of a Cluster")
+			moved = true
+		}
 		if got, err := sources.Samples(ctx, Query{Source: "redis", List: key + "-list"}); err != nil || !reflect.DeepEqual(values(got), []string{"0"}) {
 			t.Fatalf("list %s: %v, %v", slot, values(got), err)
 		}
+	}
+	if !moved {
+		t.Error("no key of six is on another node than the first")
 	}
 }
 

@@ -236,21 +236,32 @@ func failureOf(err error) error {
 	case errors.Is(err, goredis.ErrPoolTimeout):
 		return source.Failed(source.Timeout, "no connection in time")
 	case errors.As(err, &said):
-		code, _, _ := strings.Cut(said.Error(), " ")
-		hints := map[string]string{
-			"WRONGTYPE": "the key has another type",
-			"NOPERM":    "its user lacks the permission: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key",
-			"NOAUTH":    "it requires a password: set passwordFile",
-			"WRONGPASS": "check username and passwordFile",
-			"LOADING":   "it is starting",
-			"ERR":       "of a stream: is there one at the key?",
-		}
-		if hint, ok := hints[code]; ok {
-			return source.Failed(source.Refused, "it answered %s: %s", code, hint)
+		for _, hint := range hints {
+			if strings.HasPrefix(said.Error()+" ", hint.begins+" ") {
+				code, _, _ := strings.Cut(hint.begins, " ")
+				return source.Failed(source.Refused, "it answered %s: %s", code, hint.text)
+			}
 		}
 		return source.Failed(source.Refused, "it answered with an error")
 	}
 	return err
+}
+
+// hints are what answers of Redis mean, by how they begin; the first one holds.
+var hints = []struct{ begins, text string }{
+	{"WRONGTYPE", "the key has another type"},
+	{"NOPERM", "its user lacks the permission: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key"},
+	{"NOAUTH", "it requires a password: set passwordFile"},
+	{"WRONGPASS", "check username and passwordFile"},
+	{"LOADING", "it is starting"},
+	{"MOVED", "it is a node of a Cluster, and the key is on another one: set cluster to true"},
+	{"CLUSTERDOWN", "its Cluster has too few nodes"},
+	{"MASTERDOWN", "it is a replica without its master"},
+	{"BUSY", "a script of somebody else keeps it busy"},
+	{"ERR no such key", "there is no stream at the key"},
+	{"ERR DB index", "it has no such database: check database"},
+	{"ERR max number of clients", "it takes no more connections"},
+	{"ERR unknown command", "it does not know a command that it was sent: is it a Redis, and are LLEN, ZCARD, ZCOUNT and XINFO not renamed?"},
 }
 
 // streamGroup is a consumer group in XINFO GROUPS.
