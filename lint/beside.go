@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"encoding/json"
 	"slices"
+	"strconv"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
@@ -127,7 +128,7 @@ func (b *besides) scaledObject(namespace, name string, data []byte) error {
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	if in.Metadata.Annotations["autoscaling.keda.sh/paused"] == "true" || in.Metadata.Annotations["autoscaling.keda.sh/paused-replicas"] != "" {
+	if pausedByKEDA(in.Metadata.Annotations) {
 		return nil // KEDA has deleted its autoscaler
 	}
 	ref := in.Spec.ScaleTargetRef
@@ -138,6 +139,16 @@ func (b *besides) scaledObject(namespace, name string, data []byte) error {
 	}
 	b.scaledObjects[key] = append(b.scaledObjects[key], scaledObject{name, cmp.Or(in.Spec.Advanced.Config.Name, "keda-hpa-"+name)})
 	return nil
+}
+
+// pausedByKEDA reports whether a ScaledObject is paused. KEDA takes what is no boolean for true.
+func pausedByKEDA(annotations map[string]string) bool {
+	if annotations["autoscaling.keda.sh/paused-replicas"] != "" {
+		return true
+	}
+	text, there := annotations["autoscaling.keda.sh/paused"]
+	paused, err := strconv.ParseBool(text)
+	return there && (paused || err != nil)
 }
 
 func (b *besides) budget(version, namespace, name string, data []byte) error {

@@ -288,6 +288,8 @@ var cases = []struct {
 	}},
 	{"keda-beside", autoscaler(2, 5, onCPU, "") + keda("queue", "web"), autoscaler(2, 5, onCPU, "") + keda("queue", "other"), "this autoscaler + 1 of KEDA, 1 target", nil},
 	{"keda-beside", autoscaler(2, 5, onCPU, "") + keda("queue", "web"), strings.Replace(autoscaler(2, 5, onCPU, ""), "{name: web, namespace", "{name: keda-hpa-queue, namespace", 1) + keda("queue", "web"), "1 target", nil},
+	{"keda-beside", autoscaler(2, 5, onCPU, "") + paused(`"0"`), autoscaler(2, 5, onCPU, "") + paused(`"True"`), "1 target", nil},
+	{"keda-beside", autoscaler(2, 5, onCPU, "") + paused("F"), autoscaler(2, 5, onCPU, "") + paused(`"yes"`), "1 target", nil},
 	{"vpa-same-metric", autoscaler(2, 5, onCPU, "") + vertical("Auto", "{}") + deployment("", plain), autoscaler(2, 5, onCPU, "") + vertical(`"Off"`, "{}") + deployment("", plain), "updateMode Auto; usage on target is 60 % of the request", nil},
 	{"vpa-same-metric", autoscaler(2, 5, onCPU, "") + vertical("Initial", "{}"), autoscaler(2, 5, onCPU, "") + vertical("Initial", "{containerPolicies: [{containerName: '*', controlledResources: [memory]}]}"), "updateMode Initial", nil},
 	{"vpa-same-metric", autoscaler(2, 5, onContainer, "") + vertical("Recreate", "{containerPolicies: [{containerName: '*', mode: 'Off'}, {containerName: app}]}"), autoscaler(2, 5, onContainer, "") + vertical("Recreate", "{containerPolicies: [{containerName: '*'}, {containerName: app, mode: 'Off'}]}"), "updateMode Recreate", nil},
@@ -344,6 +346,11 @@ var labelled = strings.Replace(deployment("", plain), "template: {", "template: 
 
 func keda(name, target string) string {
 	return fmt.Sprintf("---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: %s, namespace: shop}\nspec: {scaleTargetRef: {name: %s}, triggers: []}\n", name, target)
+}
+
+// paused is one that KEDA pauses, or not.
+func paused(value string) string {
+	return strings.Replace(keda("queue", "web"), "namespace: shop", "namespace: shop, annotations: {autoscaling.keda.sh/paused: "+value+"}", 1)
 }
 
 func vertical(mode, policy string) string {
