@@ -77,6 +77,27 @@ func TestTextIsPlain(t *testing.T) {
 	}
 }
 
+// Of policies that each allow the whole way one decides, and the others do not.
+func TestOneOfSeveralPoliciesDecides(t *testing.T) {
+	t.Parallel()
+	for _, rules := range []string{
+		"scaleDown: {policies: [{type: Percent, value: 100, periodSeconds: 15}, {type: Pods, value: 1000, periodSeconds: 15}]}",
+		"scaleDown: {policies: [{type: Pods, value: 1000, periodSeconds: 15}, {type: Percent, value: 100, periodSeconds: 15}]}",
+		"scaleUp: {policies: [{type: Pods, value: 50, periodSeconds: 15}, {type: Pods, value: 60, periodSeconds: 15}]}",
+		"scaleUp: {selectPolicy: Min, policies: [{type: Pods, value: 60, periodSeconds: 15}, {type: Pods, value: 50, periodSeconds: 15}]}",
+	} {
+		var fields []string
+		for _, f := range check(t, autoscaler(2, 50, onTotal, "behavior: {"+rules+"}")) {
+			if f.Rule == "policy-never-binds" {
+				fields = append(fields, f.Field)
+			}
+		}
+		if len(fields) != 1 || !strings.HasSuffix(fields[0], ".policies[1]") {
+			t.Errorf("%s: %v", rules, fields)
+		}
+	}
+}
+
 func check(t *testing.T, files ...string) []Finding {
 	t.Helper()
 	l := Linter{Options: given(&setpointv1.RecommendOptions{})}

@@ -607,7 +607,8 @@ func policyNeverBinds(s *subject) {
 						fmt.Sprintf("one of both always allows the whole way between %d and %d replicas at once; %s counts", low, high, d.rules.SelectPolicy))
 					break
 				}
-				if other.PeriodSeconds == p.PeriodSeconds && s.overrules(d, other, p) {
+				both := s.covers(d, p) && s.covers(d, other) // one of them is enough, which is said above of the later one
+				if other.PeriodSeconds == p.PeriodSeconds && !both && s.overrules(d, other, p) {
 					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
 						fmt.Sprintf("of %d replicas it allows %g and policies[%d] %g, of %d replicas %g and %g; %s counts",
 							low, allowed(p, low), k, allowed(other, low), high, allowed(p, high), allowed(other, high), d.rules.SelectPolicy))
