@@ -59,7 +59,7 @@ func newWatch(of *targetsCommand) *cobra.Command {
 		Short: "Follow decisions as they are made, until interrupted; - stands for all clusters, namespaces or targets",
 		Long: "Follow decisions as they are made, until interrupted. After a lost connection the watch resumes where it was; lost connections\n" +
 			"and missed decisions are reported on standard error. The table has each change once, with its outcome and why it failed; as PENDING only\n" +
-			"without one for ten seconds, or with --pending. -o json writes one line per response with a decision or a count of missed ones.",
+			"without one for ten seconds or at the end, or with --pending. -o json writes one line per response with a decision or a count of missed ones.",
 		Example: "  setpoint targets watch --changes-only\n  setpoint targets watch clusters/eu-1/namespaces/shop --since 1h -o json",
 		Args:    cobra.MaximumNArgs(1),
 		RunE:    c.run,
@@ -102,8 +102,11 @@ func (c *watchCommand) follow(cmd *cobra.Command, client *setpoint.Client, req *
 		ctx, cancel := context.WithCancel(cmd.Context())
 		var showing sync.WaitGroup
 		showing.Go(func() { c.showDue(ctx, out) })
-		defer showing.Wait()
-		defer cancel()
+		defer func() {
+			cancel()
+			showing.Wait()
+			_ = c.writeDue(out, time.Now().Add(staysPending)) // no outcome comes any more; who has seen enough may read no further
+		}()
 	}
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
 		switch {

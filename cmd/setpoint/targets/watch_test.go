@@ -8,6 +8,7 @@ import (
 	"net"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -273,6 +274,37 @@ func TestPendingChangesAreShownInTime(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A watch that ends leaves no change out.
+func TestPendingChangesAreShownAtTheEnd(t *testing.T) {
+	t.Parallel()
+	address := clitest.StartServer(t)
+	if got := run(t, "", "recommend", "-f", demoRequest, "--server", address, "--target", demoTarget); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	root := newRoot()
+	out := &ending{cancel: cancel}
+	root.SetArgs([]string{"targets", "watch", "--since=1h", "--server", address})
+	root.SetOut(out)
+	if err := root.ExecuteContext(ctx); err != nil || !strings.Contains(out.String(), "PENDING") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// ending is an output that ends the watch half a second after its first row.
+type ending struct {
+	strings.Builder
+
+	cancel func()
+	once   sync.Once
+}
+
+func (e *ending) Write(text []byte) (int, error) {
+	e.once.Do(func() { time.AfterFunc(500*time.Millisecond, e.cancel) })
+	return e.Builder.Write(text)
 }
 
 // shortOf is CLUSTER/NAMESPACE/TARGET.
