@@ -189,6 +189,25 @@ func TestWordsForTimesAndNumbers(t *testing.T) {
 	}
 }
 
+// An hour that comes twice, because clocks are set back, is told apart.
+func TestInstantsOfADayOnWhichClocksAreSet(t *testing.T) {
+	t.Parallel()
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &simulation.Scenario{Start: time.Date(2026, 10, 25, 0, 0, 0, 0, berlin), Duration: 6 * time.Hour}
+	if first, second := instantOf(s, 150*time.Minute), instantOf(s, 210*time.Minute); first != "02:30:00 CEST" || second != "02:30:00 CET" {
+		t.Errorf("%s, then %s", first, second)
+	}
+	if s.Duration = 3 * time.Hour; instantOf(s, 150*time.Minute) != "02:30:00" {
+		t.Errorf("%s of a time without", instantOf(s, 150*time.Minute))
+	}
+	if s.Start, s.Duration = s.Start.UTC(), 48*time.Hour; instantOf(s, 150*time.Minute) != "Sun 25 Oct 00:30:00" {
+		t.Errorf("%s in UTC", instantOf(s, 150*time.Minute))
+	}
+}
+
 // A scale for values that are next to nothing has lines, and an end.
 func TestAScaleForNextToNothing(t *testing.T) {
 	t.Parallel()

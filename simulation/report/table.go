@@ -222,11 +222,15 @@ func writeActions(w io.Writer, s *simulation.Scenario, run *Run) {
 	}
 }
 
-// instantOf is an instant by the clock of the start's zone, with the day if there are several.
+// instantOf is an instant by the clock of the start's zone, with the day if there are several, and with the zone's name
+// if clocks are set meanwhile: an hour may come twice.
 func instantOf(s *simulation.Scenario, at time.Duration) string {
 	layout := "15:04:05"
 	if s.Duration > 24*time.Hour {
 		layout = "Mon 2 Jan 15:04:05"
+	}
+	if _, set := s.Start.ZoneBounds(); !set.IsZero() && set.Before(s.Start.Add(s.Duration)) {
+		layout += " MST"
 	}
 	return s.Start.Add(at).Format(layout)
 }
