@@ -5,7 +5,6 @@ import (
 	"encoding/xml"
 	"fmt"
 	"io"
-	"regexp"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -202,12 +201,9 @@ func (r *Report) WriteText(w io.Writer) error {
 		fmt.Fprintf(&out, "note: %s\n", text(note))
 	}
 	out.WriteString(r.summary() + "\n")
-	_, err := io.WriteString(w, command.ReplaceAllString(out.String(), "$1./::"))
+	_, err := io.WriteString(w, printable.NoCommand(out.String()))
 	return err
 }
-
-// command is where a runner of GitHub would take a line as a command: whoever names files would choose it.
-var command = regexp.MustCompile(`(?m)^(\s*)::`)
 
 func indent(lines string) string {
 	return "  " + strings.ReplaceAll(strings.TrimSuffix(lines, "\n"), "\n", "\n  ") + "\n"

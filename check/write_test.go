@@ -7,6 +7,15 @@ import (
 	"github.com/setpoint-dev/setpoint/check"
 )
 
+// The address of the rules is that of the check's, not that of lint's.
+func TestTheRunHasItsOwnPage(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	if err := new(check.Report).WriteSARIF(&out, "v1"); err != nil || !strings.Contains(out.String(), `"informationUri": "`+check.Page+`"`) {
+		t.Errorf("%v\n%.400s", err, out.String())
+	}
+}
+
 // Runners of GitHub trim blanks before they look for a command.
 func TestNoLineIsACommandOfTheRunner(t *testing.T) {
 	t.Parallel()

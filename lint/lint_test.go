@@ -77,6 +77,20 @@ func TestTextIsPlain(t *testing.T) {
 	}
 }
 
+// Whoever names files that are checked in a pull request would choose the command.
+func TestNoLineIsACommandOfTheRunner(t *testing.T) {
+	t.Parallel()
+	var text bytes.Buffer
+	if err := WriteText(&text, []Finding{{File: "::error title=a::b.yaml", Field: "spec", Arithmetic: "::stop-commands::x"}}, 1, 0); err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(text.String()) {
+		if strings.HasPrefix(strings.TrimSpace(line), "::") {
+			t.Errorf("a command: %q", line)
+		}
+	}
+}
+
 // Of policies that each allow the whole way one decides, and the others do not.
 func TestOneOfSeveralPoliciesDecides(t *testing.T) {
 	t.Parallel()
@@ -903,7 +917,8 @@ func TestSARIFHasEveryFinding(t *testing.T) {
 		Runs    []struct {
 			Tool struct {
 				Driver struct {
-					Rules []struct{ ID, HelpURI string }
+					InformationURI string
+					Rules          []struct{ ID, HelpURI string }
 				}
 			}
 			Results []struct {
@@ -919,6 +934,9 @@ func TestSARIFHasEveryFinding(t *testing.T) {
 	}
 	if got.Version != "2.1.0" || len(got.Runs) != 1 || len(got.Runs[0].Results) != len(found) || len(found) < 2 {
 		t.Fatalf("%d findings:\n%s", len(found), out.String())
+	}
+	if got := got.Runs[0].Tool.Driver.InformationURI; got != Page {
+		t.Errorf("the page of the rules is %s", got)
 	}
 	for i, r := range got.Runs[0].Results {
 		rule := got.Runs[0].Tool.Driver.Rules[r.RuleIndex]

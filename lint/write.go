@@ -33,7 +33,7 @@ func WriteText(w io.Writer, findings []Finding, autoscalers, invalid int) error 
 		writeCounts(&out, findings)
 	}
 	writeTotal(&out, findings, autoscalers, invalid)
-	_, err := io.WriteString(w, out.String())
+	_, err := io.WriteString(w, printable.NoCommand(out.String()))
 	return err
 }
 
@@ -229,7 +229,7 @@ func (of *SARIF) Write(w io.Writer, findings []Finding) error {
 		Version string `json:"version"`
 		Runs    []run  `json:"runs"`
 	}{"https://json.schemastore.org/sarif-2.1.0.json", "2.1.0", []run{{
-		Tool: tool{driver{Name: of.Tool, Version: of.Version, URI: Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
+		Tool: tool{driver{Name: of.Tool, Version: of.Version, URI: of.Page, Rules: []sarifRule{}}}, Results: []sarifResult{},
 	}}}
 	r := &out.Runs[0]
 	places := make(map[string]int)

@@ -3,6 +3,7 @@ package printable
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -41,6 +42,13 @@ func Lines(text string) string {
 		return r
 	}, text)
 }
+
+// command is where a runner of GitHub would take a line as a command: it trims blanks before it looks for one.
+var command = regexp.MustCompile(`(?m)^(\s*)::`)
+
+// NoCommand returns lines of which none is a command to a runner of GitHub that shows them: whoever names files that are
+// checked there would choose it.
+func NoCommand(lines string) string { return command.ReplaceAllString(lines, "$1./::") }
 
 // JSON returns the same JSON with escapes for what Text replaces in texts.
 func JSON(doc []byte) []byte {

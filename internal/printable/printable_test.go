@@ -24,6 +24,15 @@ func TestText(t *testing.T) {
 	}
 }
 
+// Runners of GitHub trim blanks before they look for a command.
+func TestNoLineIsACommandOfARunner(t *testing.T) {
+	t.Parallel()
+	const evil, harmless = "::error title=a::b.yaml: c", "a::b\n./::c"
+	if got, want := printable.NoCommand(evil+"\n \t"+evil+"\n"+harmless), "./"+evil+"\n \t./"+evil+"\n"+harmless; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 // The page's test (web/src/lib/shadows.test.ts) has the same cases.
 func TestPercent(t *testing.T) {
 	t.Parallel()

@@ -283,7 +283,7 @@ func Failure(err error) string {
 	if err == nil || errors.Is(err, ErrQuiet) {
 		return ""
 	}
-	return "setpoint: " + printable.Block(strings.TrimPrefix(describe(err), "setpoint: "))
+	return "setpoint: " + printable.NoCommand(printable.Block(strings.TrimPrefix(describe(err), "setpoint: ")))
 }
 
 // describe prints an error for a person: of a status all violations, a line each.

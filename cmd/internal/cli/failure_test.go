@@ -39,6 +39,7 @@ func TestErrorsAreToldInWords(t *testing.T) {
 		"joined":           {errors.Join(call, nil), "setpoint: no history for x (NotFound)", cli.ExitFailed},
 		"joined with more": {errors.Join(call, errors.New("and closing failed")), "setpoint: no history for x\nand closing failed (NotFound)", cli.ExitFailed},
 		"of a stranger":    {errors.New("the metric \u202e\x1b[2J:\n\tis unknown"), "setpoint: the metric \ufffd\ufffd[2J:\n\tis unknown", cli.ExitFailed},
+		"of a command":     {errors.New("a.yaml: x\n::error title=a::b.yaml: y"), "setpoint: a.yaml: x\n./::error title=a::b.yaml: y", cli.ExitFailed},
 		"of the library":   {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
 		"no address":       {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
 		"of an older server": {
