@@ -13,14 +13,18 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/replay"
 )
@@ -414,14 +418,14 @@ func (s *Settings) results(c *change, h *History) (out []Result) {
 		if j.missing {
 			limit = 0
 		}
-		broken := j.value > limit+1e-9
+		broken := j.value > limit+exact
 		if j.atLeast {
-			broken = j.value < limit-1e-9
+			broken = j.value < limit-exact
 		}
 		switch {
 		case j.unknown != "":
 			result.Status, result.Why = Unknown, j.unknown
-		case broken && j.hasOld && j.value <= j.old+1e-9:
+		case broken && j.hasOld && j.value <= j.old+exact:
 			result.Status, result.Why = Warned, joined(result.Why, "no worse than the old spec")
 		case broken:
 			result.Status = l.broken()
@@ -438,6 +442,9 @@ func joined(texts ...string) string {
 	return strings.Join(slices.DeleteFunc(texts, func(t string) bool { return t == "" }), "; ")
 }
 
+// exact is by how much figures differ that are the same.
+const exact = 1e-9
+
 // measures are the figures of rules by key, of a history that is usable.
 var measures = map[string]func(c *change, h *History, limit float64) judged{
 	"replicaHours":    replicaHours,
@@ -452,7 +459,7 @@ var measures = map[string]func(c *change, h *History, limit float64) judged{
 
 const byOpenLoop = "by the open loop: the load under this count was not measured"
 
-func replicaHours(_ *change, h *History, _ float64) judged {
+func replicaHours(_ *change, h *History, limit float64) judged {
 	old, now, why := h.Old.ReplicaHours, h.New.ReplicaHours, ""
 	if h.open() {
 		old, now, why = h.Old.OpenReplicaHours, h.New.OpenReplicaHours, byOpenLoop
@@ -460,8 +467,11 @@ func replicaHours(_ *change, h *History, _ float64) judged {
 	if old == 0 {
 		return judged{unknown: "the old spec has no replicas in that time", oldText: "0", text: number(now)}
 	}
-	percent := 100 * (now - old) / old
-	j := judged{value: percent, oldText: number(old), text: fmt.Sprintf("%s (%+.1f %%)", number(now), percent), why: why}
+	more, sign := 100*(now-old)/old, ""
+	if more >= 0 {
+		sign = "+"
+	}
+	j := judged{value: more, oldText: number(old), text: fmt.Sprintf("%s (%s%s)", number(now), sign, percent(more, limit)), why: why}
 	if !h.open() && h.ModelledSeconds > 0 {
 		j.withinTheModel = h.Model.MissPercent()
 	}
@@ -491,10 +501,24 @@ func changesPerHour(_ *change, h *History, _ float64) judged {
 // share is a time as a percentage of what is covered.
 func (h *History) share(seconds float64) float64 { return 100 * seconds / h.CoveredSeconds }
 
-// percent prints a share.
-func percent(share float64) string { return fmt.Sprintf("%.1f %%", share) }
+// percent prints a percentage.
+func percent(f, limit float64) string {
+	return sided(f, limit, 1, func(places int) string { return strconv.FormatFloat(f, 'f', places, 64) }) + " %"
+}
 
-func atMaximum(_ *change, h *History, _ float64) judged {
+// sided prints a figure with a number of digits, or with as many more as show on which side of its limit it is.
+func sided(f, limit float64, digits int, print func(digits int) string) string {
+	const more = 8
+	for most := digits + more; ; digits++ {
+		text := print(digits)
+		shown, _ := strconv.ParseFloat(text, 64)
+		if digits == most || math.Abs(f-limit) <= exact || cmp.Compare(shown, limit) == cmp.Compare(f, limit) {
+			return text
+		}
+	}
+}
+
+func atMaximum(_ *change, h *History, limit float64) judged {
 	if !h.bound[1] {
 		return judged{notLookedAt: true}
 	}
@@ -502,14 +526,14 @@ func atMaximum(_ *change, h *History, _ float64) judged {
 	if h.open() {
 		old, now, why = h.Old.OpenAtMaximumSeconds, h.New.OpenAtMaximumSeconds, byOpenLoop
 	}
-	j := judged{value: h.share(now), text: percent(h.share(now)), why: why}
+	j := judged{value: h.share(now), text: percent(h.share(now), limit), why: why}
 	if h.bound[0] {
-		j.old, j.hasOld, j.oldText = h.share(old), true, percent(h.share(old))
+		j.old, j.hasOld, j.oldText = h.share(old), true, percent(h.share(old), limit)
 	}
 	return j
 }
 
-func shortOfCapacity(_ *change, h *History, _ float64) judged {
+func shortOfCapacity(_ *change, h *History, limit float64) judged {
 	switch {
 	case h.open():
 		return judged{unknown: "the load under this spec's counts was not measured"}
@@ -517,25 +541,25 @@ func shortOfCapacity(_ *change, h *History, _ float64) judged {
 		return judged{unknown: "the recording has no CPU limits, which assume.cpuLimit may say, or no CPU usage"}
 	}
 	old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
-	return judged{value: now, old: old, hasOld: true, oldText: percent(old), text: percent(now)}
+	return judged{value: now, old: old, hasOld: true, oldText: percent(old, limit), text: percent(now, limit)}
 }
 
-func different(_ *change, h *History, _ float64) judged {
+func different(_ *change, h *History, limit float64) judged {
 	share := 100 * float64(h.DifferentSteps) / float64(max(1, h.Steps))
-	return judged{value: share, text: fmt.Sprintf("%d of %d (%s)", h.DifferentSteps, h.Steps, percent(share)), why: "open loop"}
+	return judged{value: share, text: fmt.Sprintf("%d of %d (%s)", h.DifferentSteps, h.Steps, percent(share, limit)), why: "open loop"}
 }
 
-func modelMiss(_ *change, h *History, _ float64) judged {
+func modelMiss(_ *change, h *History, limit float64) judged {
 	if h.open() || h.Model.Seconds == 0 {
 		return judged{notLookedAt: true}
 	}
 	m := &h.Model
-	return judged{value: m.MissPercent(), text: percent(m.MissPercent()), why: fmt.Sprintf("same count for %.1f %% of the time, at most one off for %.1f %%", 100*m.SameSeconds/m.Seconds, 100*m.NearSeconds/m.Seconds)}
+	return judged{value: m.MissPercent(), text: percent(m.MissPercent(), limit), why: fmt.Sprintf("same count for %.1f %% of the time, at most one off for %.1f %%", 100*m.SameSeconds/m.Seconds, 100*m.NearSeconds/m.Seconds)}
 }
 
-func enoughHistory(_ *change, h *History, _ float64) judged {
+func enoughHistory(_ *change, h *History, limit float64) judged {
 	j := judged{atLeast: true, value: h.CoveredSeconds / 3600}
-	j.text = number(j.value) + " h"
+	j.text = sided(j.value, limit, 4, func(figures int) string { return printable.Figures(j.value, figures) }) + " h"
 	if h.UnusableCount > 0 {
 		j.why = fmt.Sprintf("%d recordings were not used: %s", h.UnusableCount, h.Unusable[0])
 	}

@@ -266,6 +266,45 @@ func TestUsedReplicas(t *testing.T) {
 	}
 }
 
+// What breaks a limit does not read as if it did not.
+func TestFiguresShowTheirSideOfTheLimit(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		f, limit float64
+		want     string
+	}{
+		{5, 5, "5.0 %"}, {12.34, 5, "12.3 %"}, {5.04, 5, "5.04 %"}, {4.96, 5, "4.96 %"}, {5.0004, 5, "5.0004 %"}, {0.03, 0, "0.03 %"}, {0, 0, "0.0 %"}, {5 + 1e-12, 5, "5.0 %"},
+		{-9.96, -10, "-9.96 %"}, {math.Nextafter(0.1, 1), 0.1, "0.1 %"},
+	} {
+		if got := percent(tt.f, tt.limit); got != tt.want {
+			t.Errorf("%g beside the limit %g: %s, want %s", tt.f, tt.limit, got, tt.want)
+		}
+	}
+	h := &History{
+		Recordings: 1, CoveredSeconds: 24*3600 - 0.5, Steps: 100_000, DifferentSteps: 1, bound: [2]bool{true, true}, LimitKnown: true,
+		Old: Figures{ReplicaHours: 1000, AtMaximumSeconds: 30}, New: Figures{ReplicaHours: 1050.3, AtMaximumSeconds: 30, ShortSeconds: 866},
+		Model: Model{Seconds: 1, Recorded: 1000, Modelled: 1000.1},
+	}
+	s := Defaults()
+	for key, limit := range map[string]float64{"atMaximum": 0, "different": 0, "modelMiss": 0.00001, "history": 24} {
+		s.limits[key] = Limit{limit, Error}
+	}
+	specs := side(t, "web.yaml", scaler("web", 50)).specs
+	got := make(map[string]string)
+	for _, r := range s.results(&change{old: &specs[0], new: &specs[0], what: Changed}, h) {
+		got[r.Rule] = r.Title + ": " + r.New
+	}
+	for rule, want := range map[string]string{
+		"replica-hours": "at most 5 % more replica hours than the old spec: 1050 (+5.03 %)", "at-maximum": "at most 0 % of the time at maxReplicas: 0.03 %",
+		"short-of-capacity": "at most 1 % of the time short of capacity: 1.002 %", "different": "another count at no more than 0 % of the recorded evaluations: 1 of 100000 (0.001 %)",
+		"model-miss": "the model misses the recorded replica hours by at most 0.00001 %: 0.01 %", "history": "at least 24 hours of recordings: 23.9999 h",
+	} {
+		if got[rule] != want {
+			t.Errorf("%s: %q, want %q", rule, got[rule], want)
+		}
+	}
+}
+
 func TestMostInAnHour(t *testing.T) {
 	t.Parallel()
 	at := func(minutes ...int) (out []time.Time) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
@@ -381,18 +382,8 @@ func (r *Rule) title(limit float64) string {
 	if r.limitless() {
 		return r.Title
 	}
-	return fmt.Sprintf(r.Title, number(limit))
+	return fmt.Sprintf(r.Title, strconv.FormatFloat(limit, 'f', -1, 64)) // as it was written
 }
 
 // number prints a figure with what matters of it.
-func number(f float64) string {
-	digits := 4
-	if f >= 1000 || f <= -1000 {
-		return strconv.FormatFloat(f, 'f', 0, 64)
-	}
-	text := strconv.FormatFloat(f, 'g', digits, 64)
-	if strings.Contains(text, "e") {
-		return strconv.FormatFloat(f, 'f', 4, 64)
-	}
-	return text
-}
+func number(f float64) string { return printable.Figures(f, 4) }

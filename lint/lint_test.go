@@ -91,6 +91,28 @@ func TestNoLineIsACommandOfTheRunner(t *testing.T) {
 	}
 }
 
+// The user's own numbers are recognized, however small or large, and what is shown comes out.
+func TestNumbersAreShownAsTheyAre(t *testing.T) {
+	t.Parallel()
+	valued := func(value string) string {
+		return `{type: External, external: {metric: {name: load, selector: {}}, target: {type: Value, value: "` + value + `"}}}`
+	}
+	for _, tt := range []struct{ text, rule, want string }{
+		{autoscaler(2, 50, onTotal, "behavior: {scaleDown: {tolerance: 1100m}}"), "tolerance-never-down", "1 − tolerance 1.1 = -0.1"},
+		{autoscaler(2, 50, strings.Replace(onCPU, "60", "110", 1), "behavior: {scaleUp: {tolerance: 700m}}"), "target-over-request", "(1 + tolerance 0.7) = 187 %"},
+		{autoscaler(2, 50, valued("30M"), ""), "value-feeds-back", "count × (60000000 ÷ 30000000)"},
+		{autoscaler(2, 2000, onTotal, "behavior: {scaleDown: {tolerance: 0}}"), "tolerance-zero", "2000 × (1 − 0.05 %) = 1999"},
+		{autoscaler(2, 5, valued("1m")+", "+valued("2m"), ""), "metric-twice", "usage ÷ 0.001 ≥ usage ÷ 0.002"},
+		{autoscaler(2, 2000, onTotal, "behavior: {scaleUp: {policies: [{type: Percent, value: 20000, periodSeconds: 60}, {type: Percent, value: 20001, periodSeconds: 60}]}}"), "policy-never-binds", "of 2000 replicas 400000 and 400020"},
+	} {
+		found := check(t, tt.text)
+		i := slices.IndexFunc(found, func(f Finding) bool { return f.Rule == tt.rule })
+		if i < 0 || !strings.Contains(found[i].Arithmetic, tt.want) {
+			t.Errorf("%s: want %q among %+v", tt.rule, tt.want, found)
+		}
+	}
+}
+
 // Of policies that each allow the whole way one decides, and the others do not.
 func TestOneOfSeveralPoliciesDecides(t *testing.T) {
 	t.Parallel()

@@ -339,8 +339,8 @@ func targetUnreachable(s *subject) {
 		}
 		if most := float64(limit) / float64(request); s.neverUp(m, most) {
 			s.report(at, fmt.Sprintf("no load brings a scale-up: %s is at most %s of its request", m.Resource, percentOf(most)),
-				fmt.Sprintf("limit %dm ÷ request %dm = %s, needed: above target %d %% × (1 + tolerance %g) = %s",
-					limit, request, percentOf(most), percent, s.tolerance(recommender.Up), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
+				fmt.Sprintf("limit %dm ÷ request %dm = %s, needed: above target %d %% × (1 + tolerance %s) = %s",
+					limit, request, percentOf(most), percent, asWritten(s.tolerance(recommender.Up)), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
 		}
 	})
 }
@@ -349,7 +349,7 @@ func targetOverRequest(s *subject) {
 	s.utilizations(func(at string, m *recommender.MetricSpec, percent int32) {
 		if percent >= 100 {
 			s.report(at, fmt.Sprintf("%s is on target at %d %% of what is reserved", m.Resource, percent),
-				fmt.Sprintf("a scale-up needs more than %d %% × (1 + tolerance %g) = %s", percent, s.tolerance(recommender.Up), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
+				fmt.Sprintf("a scale-up needs more than %d %% × (1 + tolerance %s) = %s", percent, asWritten(s.tolerance(recommender.Up)), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
 		}
 	})
 }
@@ -396,7 +396,7 @@ func valueFeedsBack(s *subject) {
 		if s.runsAway(m) {
 			target := float64(*m.Target.Value) / 1000
 			s.report(fmt.Sprintf("spec.metrics[%d]", i), fmt.Sprintf("a total of %s twice the target goes to maxReplicas %d", m.Metric.Name, s.spec.MaxReplicas),
-				fmt.Sprintf("count × (%g ÷ %g) at every evaluation: %s", 2*target, target, doublings(s.spec.MinReplicas, s.spec.MaxReplicas)))
+				fmt.Sprintf("count × (%s ÷ %s) at every evaluation: %s", decimals(2*target), decimals(target), doublings(s.spec.MinReplicas, s.spec.MaxReplicas)))
 		}
 	}
 }
@@ -420,7 +420,7 @@ func doublings(from, to int32) string {
 func toleranceNeverDown(s *subject) {
 	if t := s.tolerance(recommender.Down); t >= 1 && s.spec.MinReplicas < s.spec.MaxReplicas && s.neverDown() {
 		s.report(s.toleranceField("scaleDown"), fmt.Sprintf("the count never falls: from %d replicas not even without any load", s.high()),
-			fmt.Sprintf("a scale-down needs a ratio below 1 − tolerance %g = %g", t, 1-t))
+			fmt.Sprintf("a scale-down needs a ratio below 1 − tolerance %s = %s", asWritten(t), asWritten(1-t)))
 	}
 }
 
@@ -440,7 +440,7 @@ func toleranceSteps(s *subject) {
 	}
 	low, high := s.steady(n)
 	s.report(s.toleranceField("scaleDown"), fmt.Sprintf("at %d replicas, the average, the count stays while %d to %d would do", n, low, high),
-		fmt.Sprintf("%d × (1 − %g) = %s, %d × (1 + %g) = %s", n, down, decimals(float64(n)*(1-down)), n, up, decimals(float64(n)*(1+up))))
+		fmt.Sprintf("%d × (1 − %s) = %s, %d × (1 + %s) = %s", n, asWritten(down), decimals(float64(n)*(1-down)), n, asWritten(up), decimals(float64(n)*(1+up))))
 }
 
 func directionDisabled(s *subject) {
@@ -610,8 +610,8 @@ func policyNeverBinds(s *subject) {
 				both := s.covers(d, p) && s.covers(d, other) // one of them is enough, which is said above of the later one
 				if other.PeriodSeconds == p.PeriodSeconds && !both && s.overrules(d, other, p) {
 					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
-						fmt.Sprintf("of %d replicas it allows %g and policies[%d] %g, of %d replicas %g and %g; %s counts",
-							low, allowed(p, low), k, allowed(other, low), high, allowed(p, high), allowed(other, high), d.rules.SelectPolicy))
+						fmt.Sprintf("of %d replicas it allows %s and policies[%d] %s, of %d replicas %s and %s; %s counts",
+							low, decimals(allowed(p, low)), k, decimals(allowed(other, low)), high, decimals(allowed(p, high)), decimals(allowed(other, high)), d.rules.SelectPolicy))
 					break
 				}
 			}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -350,10 +351,22 @@ func (s *subject) neverUp(m *recommender.MetricSpec, most float64) bool {
 	return never && err == nil
 }
 
-// decimals is a number without an exponent, of two decimal places at most.
-func decimals(f float64) string { return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64) }
+// decimals is a number without an exponent, of two decimal places at most, or of two figures.
+func decimals(f float64) string {
+	if math.Abs(f) < 0.1 {
+		return printable.Figures(f, 2)
+	}
+	return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
+}
 
+// asWritten is a tolerance, or what it leaves of 1, as people write it.
+func asWritten(f float64) string { return printable.Figures(f, 6) }
+
+// percentOf is a share in percent with one decimal place, or in two figures.
 func percentOf(f float64) string {
+	if math.Abs(f) < 0.01 {
+		return printable.Figures(f*100, 2) + " %"
+	}
 	return strconv.FormatFloat(math.Round(f*1000)/10, 'f', -1, 64) + " %"
 }
 

@@ -324,8 +324,8 @@ func idleHolds(s *subject) {
 		return
 	}
 	s.report(fmt.Sprintf("spec.metrics[%d]", by), fmt.Sprintf("without load the count stays at %d, above minReplicas %d", count, s.spec.MinReplicas),
-		fmt.Sprintf("%s of pods without load is %s of the target: %d × %s = %s, rounded up; within ± %g of the target nothing changes",
-			metricName(&s.spec.Metrics[by]), percentOf(ratio), count, decimals(ratio), decimals(float64(count)*ratio), s.tolerance(recommender.Down)))
+		fmt.Sprintf("%s of pods without load is %s of the target: %d × %s = %s, rounded up; within ± %s of the target nothing changes",
+			metricName(&s.spec.Metrics[by]), percentOf(ratio), count, decimals(ratio), decimals(float64(count)*ratio), asWritten(s.tolerance(recommender.Down))))
 }
 
 // zeroForGood looks whether a count that fell to 0 rises again: by the policies, and once the scenario's highest load comes.

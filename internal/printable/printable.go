@@ -3,6 +3,7 @@ package printable
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -93,6 +94,19 @@ func Percent(part, of int64) string {
 	up := 100 * float64(part) / float64(of) * (1 + 0x1p-52) // of halves, JavaScript takes the larger
 	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(up, 'g', 3, 64), 64)
 	return strconv.FormatFloat(rounded, 'f', -1, 64) + " %"
+}
+
+// Figures is a number in so many figures, or in those of its whole part if these are more, without an exponent.
+func Figures(f float64, figures int) string {
+	text := strconv.FormatFloat(f, 'g', figures, 64)
+	switch {
+	case !strings.Contains(text, "e"):
+		return text
+	case math.Abs(f) >= 1:
+		return strconv.FormatFloat(f, 'f', 0, 64)
+	}
+	rounded, _ := strconv.ParseFloat(text, 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
 }
 
 // Wrap breaks a text into lines that are not longer, where words allow it. The first line begins with

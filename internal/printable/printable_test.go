@@ -24,6 +24,18 @@ func TestText(t *testing.T) {
 	}
 }
 
+func TestFigures(t *testing.T) {
+	t.Parallel()
+	for f, want := range map[float64]string{
+		0: "0", 60: "60", 12.345: "12.3", 999.6: "1000", 1234.5: "1234", 13440: "13440", 6e7: "60000000", -1e6: "-1000000", -0.10000000000000009: "-0.1",
+		0.0333333: "0.0333", 0.0000123456: "0.0000123", 1e21: "1000000000000000000000",
+	} {
+		if got := printable.Figures(f, 3); got != want {
+			t.Errorf("%g: %s, want %s", f, got, want)
+		}
+	}
+}
+
 // Runners of GitHub trim blanks before they look for a command.
 func TestNoLineIsACommandOfARunner(t *testing.T) {
 	t.Parallel()

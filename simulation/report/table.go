@@ -336,5 +336,5 @@ func number3(f float64) string {
 	case f >= 100:
 		return strconv.FormatFloat(f, 'f', 0, 64)
 	}
-	return strconv.FormatFloat(f, 'g', 3, 64)
+	return printable.Figures(f, 3)
 }

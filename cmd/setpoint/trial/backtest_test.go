@@ -68,6 +68,16 @@ func TestBacktestInAClosedLoop(t *testing.T) {
 	}
 }
 
+// A fortnight of forty replicas has no exponent.
+func TestBacktestWritesLargeNumbers(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	writeSides(&out, &replay.ClosedSide{ReplicaHours: 13440}, nil, &replay.ClosedSide{ReplicaHours: 13394.7}, "")
+	if !strings.Contains(out.String(), "13440") || !strings.Contains(out.String(), "13395") {
+		t.Error(out.String())
+	}
+}
+
 // measured writes what a cluster's monitoring would have of a simulated day with hpa.yaml, with
 // half an hour missing, and a scenario of it.
 func measured(t *testing.T) (scenario, count string) {

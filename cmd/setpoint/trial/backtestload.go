@@ -137,7 +137,7 @@ func writeSides(out *strings.Builder, recorded, own, other *replay.ClosedSide, s
 		fmt.Fprintln(table)
 	}
 	row("closed loop", func(name string, _ *replay.ClosedSide) string { return name })
-	row("replica-hours", func(_ string, s *replay.ClosedSide) string { return fmt.Sprintf("%.4g", s.ReplicaHours) })
+	row("replica-hours", func(_ string, s *replay.ClosedSide) string { return printable.Figures(s.ReplicaHours, 4) })
 	row("replicas", func(_ string, s *replay.ClosedSide) string { return fmt.Sprintf("%d to %d", s.Least, s.Most) })
 	row("changes", func(_ string, s *replay.ClosedSide) string {
 		return fmt.Sprintf("%d up, %d down, %d reversals", s.Ups, s.Downs, s.Reversals)

@@ -373,8 +373,8 @@ func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.Horizonta
 func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *autoscalingv2.HorizontalPodAutoscaler, r *tune.Result) error {
 	end := s.Start.Add(s.Duration)
 	layout := "2006-01-02 15:04"
-	fmt.Fprintf(w, "%s: %d specs tried, seed %d; searched %s to %s, confirmed up to %s\ngoal: at most %g %% of the time short of capacity",
-		printable.Text(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), c.maxShort)
+	fmt.Fprintf(w, "%s: %d specs tried, seed %d; searched %s to %s, confirmed up to %s\ngoal: at most %s %% of the time short of capacity",
+		printable.Text(c.scenario.file), r.Tried, s.Seed, s.Start.Format(layout), s.Start.Add(r.Split).Format(layout), end.Format(layout), printable.Figures(c.maxShort, givenFigures))
 	fmt.Fprintf(w, ", %s, %s\n", limitWords(c.goal.MaxLost, 100, "% of the load lost", "loss no worse than as it is"), limitWords(c.goal.MaxReversals, 1, "reversals a day", "reversals either"))
 	fmt.Fprint(w, "chosen: of the specs within 5 % of the cheapest, the fewest changes\n\n")
 	table := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
@@ -384,7 +384,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 		if c.Changes > 0 {
 			changes = fmt.Sprint(c.Changes)
 		}
-		fmt.Fprintf(table, "%s\t%.2f\t%.2f %%\t%.2f %%\t%.3g\t%.2f\t%.2f %%\t%s\n", name, c.Searched.Cost, c.Searched.Short*100, c.Searched.Lost*100, c.Searched.Reversals,
+		fmt.Fprintf(table, "%s\t%.2f\t%.2f %%\t%.2f %%\t%s\t%.2f\t%.2f %%\t%s\n", name, c.Searched.Cost, c.Searched.Short*100, c.Searched.Lost*100, threeOf(c.Searched.Reversals),
 			c.Confirmed.Cost, c.Confirmed.Short*100, changes)
 	}
 	row("as it is", &r.Given)
@@ -403,7 +403,7 @@ func (c *tuneCommand) writeText(w io.Writer, s *simulation.Scenario, object *aut
 	if err := writeTrials(w, r); err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "\nchosen: %.3g pods in place of %.3g", r.Best.Searched.Cost, r.Given.Searched.Cost)
+	fmt.Fprintf(w, "\nchosen: %s pods in place of %s", threeOf(r.Best.Searched.Cost), threeOf(r.Given.Searched.Cost))
 	if r.Given.Searched.Cost > 0 {
 		fmt.Fprintf(w, " (%+.1f %%)", 100*(r.Best.Searched.Cost/r.Given.Searched.Cost-1))
 	}
@@ -437,8 +437,8 @@ func writeTrials(w io.Writer, r *tune.Result) error {
 		case t.Allowed.Short >= 1:
 			verdict = "passed: too short a time to be missed"
 		}
-		fmt.Fprintf(table, "%s\t%.2f %% (%.2f; %.2f)\t%.3f %% (%.3f; %.3f)\t%.3g (%.3g; %.3g)\t%s\n", t.Name, t.Score.Short*100, given.Short*100, t.Allowed.Short*100,
-			t.Score.Lost*100, given.Lost*100, t.Allowed.Lost*100, t.Score.Reversals, given.Reversals, t.Allowed.Reversals, verdict)
+		fmt.Fprintf(table, "%s\t%.2f %% (%.2f; %.2f)\t%.3f %% (%.3f; %.3f)\t%s (%s; %s)\t%s\n", t.Name, t.Score.Short*100, given.Short*100, t.Allowed.Short*100,
+			t.Score.Lost*100, given.Lost*100, t.Allowed.Lost*100, threeOf(t.Score.Reversals), threeOf(given.Reversals), threeOf(t.Allowed.Reversals), verdict)
 	}
 	return table.Flush()
 }
@@ -448,5 +448,11 @@ func limitWords(limit *float64, factor float64, unit, relative string) string {
 	if limit == nil {
 		return relative
 	}
-	return fmt.Sprintf("%g %s", *limit*factor, unit)
+	return printable.Figures(*limit*factor, givenFigures) + " " + unit
 }
+
+// givenFigures are those of numbers that a person has given, which lose nothing by them.
+const givenFigures = 10
+
+// threeOf is a number of pods, or of events, in three figures.
+func threeOf(f float64) string { return printable.Figures(f, 3) }

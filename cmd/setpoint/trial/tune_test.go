@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
 
@@ -166,6 +167,25 @@ func TestTuneWritesRunsThatAreTooLarge(t *testing.T) {
 	const want = `"confirmed":{"shortShare":1,"lostShare":1,"reversalsPerDay":null,"averagePods":null}`
 	if err != nil || !json.Valid([]byte(out.String())) || !strings.Contains(out.String(), want) || !strings.Contains(out.String(), `"reversalsPerDay":0,"averagePods":2}`) {
 		t.Errorf("%v\n%s", err, out.String())
+	}
+}
+
+// Large counts, and goals as they were given.
+func TestTuneWritesNumbersWithoutExponents(t *testing.T) {
+	t.Parallel()
+	of := func(cost, reversals float64) tune.Candidate {
+		score := tune.Score{Reversals: reversals, Cost: cost}
+		return tune.Candidate{Spec: recommender.Spec{MaxReplicas: 3, Metrics: recommender.DefaultMetrics()}, Searched: score, Trials: []tune.Trial{{Name: tune.MoreLoad, Score: score, Allowed: score}}}
+	}
+	given, best := of(1796.2, 1440), of(1762.8, 2880)
+	lost := 0.23 / 100
+	c := &tuneCommand{maxShort: 0.00001, goal: tune.Goal{MaxLost: &lost}}
+	var out strings.Builder
+	err := c.writeText(&out, &simulation.Scenario{}, &autoscalingv2.HorizontalPodAutoscaler{}, &tune.Result{Given: given, Best: &best})
+	for _, want := range []string{"at most 0.00001 % of the time", "0.23 % of the load lost", "chosen: 1763 pods in place of 1796 (", " 2880 (1440; 2880) "} {
+		if err != nil || !strings.Contains(out.String(), want) {
+			t.Errorf("%v, %q is missing in\n%s", err, want, out.String())
+		}
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -192,7 +193,7 @@ func toleranceWords(r *recommender.ScalingRules) string {
 	if r.Tolerance == nil {
 		return "the controller's"
 	}
-	return fmt.Sprintf("%.4g %%", *r.Tolerance*100)
+	return printable.Figures(*r.Tolerance*100, 4) + " %"
 }
 
 func policyWords(r *recommender.ScalingRules) string {
