@@ -9,7 +9,8 @@ import (
 	"golang.org/x/term"
 )
 
-// survive keeps SIGHUP from ending the process, with which scripts ask daemons to read their files again; stop ends that.
+// survive keeps SIGHUP from ending the process, with which scripts ask daemons to read their files again; stop ends that. Nor does
+// the process end when the reader of its log is gone.
 // A process in a terminal still ends with it, also one that a script has begun in the background, whose input is none.
 func survive(log *zap.Logger) (stop func()) {
 	for _, f := range []*os.File{os.Stdin, os.Stdout, os.Stderr} {
@@ -17,6 +18,7 @@ func survive(log *zap.Logger) (stop func()) {
 			return func() {}
 		}
 	}
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // else a line that nobody can read ends it, the last ones too
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
 	go func() {

@@ -45,3 +45,31 @@ func TestSIGHUPEndsNothing(t *testing.T) {
 		}
 	}
 }
+
+// The program that collects the log may end, as it does when it is upgraded: who serves calls goes on without it.
+func TestALogWithoutAReaderEndsNothing(t *testing.T) {
+	if os.Getenv("SETPOINT_TEST_READER") != "" {
+		log, err := (&daemon.LogSettings{Level: "info", Format: "json"}).Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := daemon.TellSupervisor(t.Context(), log)
+		log.Info("nobody reads this")
+		stop()
+		log.Info("nor this")
+		return
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = w.Close() }()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestALogWithoutAReaderEndsNothing$")
+	cmd.Env, cmd.Stderr = append(os.Environ(), "SETPOINT_TEST_READER=none"), w
+	if err := cmd.Run(); err != nil {
+		t.Error(err)
+	}
+}

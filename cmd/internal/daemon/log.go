@@ -34,7 +34,7 @@ func (s *LogSettings) List() []config.Setting {
 	}
 }
 
-// Open returns the log, on standard error. Errors of grpc and its gateway, which they write to
+// Open returns the log, on standard error; lines that nobody reads there are lost. Errors of grpc and its gateway, which they write to
 // standard error otherwise, enter it at info: peers cause them, by ending a connection.
 func (s *LogSettings) Open() (*zap.Logger, error) {
 	level, err := zapcore.ParseLevel(s.Level)
@@ -47,7 +47,11 @@ func (s *LogSettings) Open() (*zap.Logger, error) {
 	c.EncoderConfig.EncodeDuration = zapcore.StringDurationEncoder
 	c.DisableStacktrace, c.DisableCaller = true, true
 	c.Sampling = nil
-	log := s.to(os.Stderr, c)
+	out := &lossy{file: os.Stderr, patience: logPatience}
+	log := s.to(out, c)
+	out.tell = func(lines int) {
+		log.Warn("log lines were lost: nobody read them from standard error", zap.Int("lines", lines))
+	}
 	transport.log.Store(log)
 	return log, nil
 }
