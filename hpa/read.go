@@ -220,9 +220,10 @@ func Other(file string, stored map[*autoscalingv2.HorizontalPodAutoscaler]*setpo
 		named := ""
 		switch m := message.(type) {
 		case *setpointv1.TargetSpec:
+			m.Name = target.Whole(m.GetName())
 			out, named = m, m.GetName()
 		case *setpointv1.RecommendRequest:
-			out.Spec, out.Options, out.Stages, named = m.GetSpec(), m.GetOptions(), m.GetStages(), m.GetTarget()
+			out.Spec, out.Options, out.Stages, named = m.GetSpec(), m.GetOptions(), m.GetStages(), target.Whole(m.GetTarget())
 			out.Name = named
 		case *setpointv1.HorizontalPodAutoscalerSpec:
 			out.Spec = m

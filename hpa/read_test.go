@@ -74,6 +74,17 @@ func TestEveryFormIsRead(t *testing.T) {
 	}
 }
 
+// The name of a target may be short, for all commands that read specs.
+func TestNamesMayBeShort(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"name: demo/shop/web\nspec: {maxReplicas: 20}\n", "target: demo/shop/web\nscale: {specReplicas: 3}\nspec: {maxReplicas: 20}\n"} {
+		got, err := hpa.ReadOne("w.yaml", strings.NewReader(text))
+		if err != nil || !got.Named() || got.Stored.GetName() != "clusters/demo/namespaces/shop/targets/web" || got.Object.Namespace != "shop" || got.Object.Name != "web" {
+			t.Errorf("%v, %+v of\n%s", err, got, text)
+		}
+	}
+}
+
 // Services once wrote an empty list of policies for rules without any. Their backups can be stored; elsewhere such a list
 // is refused, as Kubernetes does.
 func TestBackupsOfEarlierVersionsAreRead(t *testing.T) {

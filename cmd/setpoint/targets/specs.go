@@ -186,7 +186,7 @@ func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.Ta
 		if err != nil {
 			return nil, err
 		}
-		if name := target.Whole(read.Stored.GetName()); name != "" && name != args[0] {
+		if name := read.Stored.GetName(); name != "" && name != args[0] {
 			return nil, cli.BadInput(fmt.Errorf("%s: is the spec of %s, not of %s: to store it there, leave out its name and its etag", c.file, name, args[0]))
 		}
 		read.Stored.Name = args[0]
@@ -198,14 +198,14 @@ func (c *specsCommand) read(cmd *cobra.Command, args []string) ([]*setpointv1.Ta
 		}
 		named := make(map[string]bool, len(all))
 		for _, read := range all {
-			name := target.Whole(read.Stored.GetName())
+			name := read.Stored.GetName()
 			switch _, valid := target.Parse(name); {
 			case !valid:
 				return nil, cli.BadInput(fmt.Errorf("%s: %s/%s names no target: give TARGET, or name: clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET beside its spec", c.file, read.Object.Namespace, read.Object.Name))
 			case named[name]:
 				return nil, cli.BadInput(fmt.Errorf("%s: has two specs of %s", c.file, name))
 			}
-			named[name], read.Stored.Name = true, name
+			named[name] = true
 			stored = append(stored, read.Stored)
 		}
 	}
