@@ -25,6 +25,7 @@ import (
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/replay"
 )
@@ -103,6 +104,8 @@ type SpecReport struct {
 	History *History `json:"history,omitempty"`
 
 	failOn lint.Severity
+	// cluster of a stored spec, empty: it says none.
+	cluster string
 }
 
 // Result is what came of one rule.
@@ -194,7 +197,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 		if of.what != Added || in.Range == nil {
 			continue
 		}
-		others := slices.Clone(c.New.places[of.new.Kind+" "+objectOf(of.new)])
+		others := slices.Clone(c.New.places[of.new.Kind+" "+identity(of.new)])
 		if i := slices.Index(others, of.new.File); i >= 0 { // its own
 			others = slices.Delete(others, i, i+1)
 		}
@@ -265,15 +268,14 @@ func Some(names []string) string {
 // findings runs lint on one side's specs, and notes which new ones the service would refuse. problems are about what else it
 // could not check.
 func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, of func(*change) *lint.Spec) (out map[*change][]lint.Finding, problems, err error) {
-	type place struct{ file, object string }
-	wanted := make(map[place]*change)
+	wanted := make(map[int]*change) // by Index
 	for _, c := range all {
 		if spec := of(c); spec != nil && c.what != Removed {
-			wanted[place{spec.File, objectOf(spec)}] = c
+			wanted[spec.Index] = c
 		}
 	}
 	s.linter.Ignore = settings.LintIgnore
-	s.linter.Only = func(file, namespace, name string) bool { return wanted[place{file, namespace + "/" + name}] != nil }
+	s.linter.Only = func(index int) bool { return wanted[index] != nil }
 	found, told := s.linter.Check(ctx)
 	if err := ctx.Err(); err != nil || errors.Is(told, lint.ErrTooMany) {
 		return nil, nil, errors.Join(err, told)
@@ -287,7 +289,7 @@ func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, 
 		var refusal *lint.Refusal
 		if !errors.As(one, &refusal) {
 			rest = append(rest, one)
-		} else if c := wanted[place{refusal.File, refusal.Object}]; c != nil && of(c) == c.new {
+		} else if c := wanted[refusal.Index]; c != nil && of(c) == c.new {
 			refused[c] = append(refused[c], refusal)
 		}
 	}
@@ -298,7 +300,7 @@ func (s *Side) findings(ctx context.Context, settings *Settings, all []*change, 
 	}
 	out = make(map[*change][]lint.Finding)
 	for _, f := range found {
-		if c := wanted[place{f.File, f.Object}]; c != nil {
+		if c := wanted[f.Index]; c != nil {
 			out[c] = append(out[c], f)
 		}
 	}
@@ -319,6 +321,9 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	out := &SpecReport{
 		Object: objectOf(of), Kind: of.Kind, File: of.File, Line: of.Line, What: c.what, History: h, Verdict: Passed,
 		Results: []Result{}, Findings: []lint.Finding{}, failOn: s.FailOn,
+	}
+	if name, named := target.Parse(of.Stored.GetName()); named {
+		out.cluster = name.Cluster
 	}
 	if c.old != nil && c.new != nil && c.old.File != c.new.File {
 		out.OldFile = c.old.File

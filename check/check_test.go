@@ -205,6 +205,24 @@ func TestLintFailsByWhatTheChangeBrings(t *testing.T) {
 }
 
 // A spec that the API server would take and the service refuses is no spec.
+// While a file has an autoscaler of both kinds, or of several clusters, with one name, each has what is its own.
+func TestWhatIsWrongIsOfItsOwnSpec(t *testing.T) {
+	t.Parallel()
+	const stored = "spec: {minReplicas: 2, maxReplicas: %d, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: \"10\"}}}]}\n"
+	for name, tt := range map[string]struct{ first, second, tight, wrong string }{
+		"kinds":    {scaler("web", 5), own("web", 5), scaler("web", 2), strings.Replace(scaler("web", 5), "minReplicas: 2", "minReplicas: 0", 1)},
+		"clusters": {ofCluster("a", stored, 5), ofCluster("b", stored, 5), ofCluster("a", stored, 2), strings.Replace(ofCluster("a", stored, 5), "minReplicas: 2", "minReplicas: 0", 1)},
+	} {
+		second := strings.Replace(tt.second, "maxReplicas: 5", "maxReplicas: 6", 1)
+		for _, first := range []string{tt.tight, tt.wrong} {
+			got := run(t, tt.first+"---\n"+tt.second, first+"---\n"+second, "rules: {history: off}", nil)
+			if len(got.Specs) != 2 || got.Specs[0].Verdict != Failed || got.Specs[1].Verdict == Failed || got.Specs[0].Line >= got.Specs[1].Line || got.Specs[0].title() == got.Specs[1].title() {
+				t.Errorf("%s: %s\nof\n%s---\n%s", name, outline(got), first, second)
+			}
+		}
+	}
+}
+
 func TestARefusedSpecFails(t *testing.T) {
 	t.Parallel()
 	const fleet = "name: clusters/all/namespaces/shop/targets/web\nspec: {maxReplicas: 5, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 30}}}]}\n" +

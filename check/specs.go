@@ -57,7 +57,7 @@ func (s *Side) ready() {
 	all := s.linter.Specs()
 	s.places = make(map[string][]string)
 	for _, spec := range all {
-		named := spec.Kind + " " + objectOf(&spec)
+		named := spec.Kind + " " + identity(&spec)
 		s.places[named] = append(s.places[named], spec.File)
 		if s.files == nil || s.files[spec.File] {
 			s.specs = append(s.specs, spec)
@@ -99,15 +99,23 @@ func (c *change) of() *lint.Spec {
 // objectOf is namespace/name.
 func objectOf(s *lint.Spec) string { return s.Object.Namespace + "/" + s.Object.Name }
 
+// identity is what a spec is of: a target of a cluster, if it says so, else objectOf.
+func identity(s *lint.Spec) string {
+	if s.Named() {
+		return s.Stored.GetName()
+	}
+	return objectOf(s)
+}
+
 // around adds the specs of files that do not change whose workload, or what else lint looks at, does.
 func (s *Side) around(next *Side) {
 	same := make(map[string]*lint.Spec)
 	for i := range s.beside {
 		spec := &s.beside[i]
-		same[spec.File+" "+spec.Kind+" "+objectOf(spec)] = spec
+		same[spec.File+" "+spec.Kind+" "+identity(spec)] = spec
 	}
 	for _, spec := range next.beside {
-		if old := same[spec.File+" "+spec.Kind+" "+objectOf(&spec)]; old != nil && !alike(old, &spec) {
+		if old := same[spec.File+" "+spec.Kind+" "+identity(&spec)]; old != nil && !alike(old, &spec) {
 			s.specs, next.specs = append(s.specs, *old), append(next.specs, spec)
 		}
 	}
@@ -118,13 +126,15 @@ func alike(old, now *lint.Spec) bool {
 	return reflect.DeepEqual(old.Workload, now.Workload) && reflect.DeepEqual(old.Beside, now.Beside)
 }
 
-// pair finds which old spec became which new one: of the same kind, namespace, name and file; then of another
-// file; then of another kind; then of another name that scales the same workload, with or without its namespace. If each side has one spec only they are a pair, whatever their names.
+// pair finds which old spec became which new one: of the same kind, cluster, namespace, name and file; then of another
+// file; then of another cluster; then of another kind; then of another name that scales the same workload, with or without its namespace. If each side has one spec only they are a pair, whatever their names.
 func (s *Side) pair(next *Side, alone bool) (changes []*change) {
 	if alone && len(s.specs) == 1 && len(next.specs) == 1 {
 		return s.compare(next, []*change{{old: &s.specs[0], new: &next.specs[0]}})
 	}
 	keys := []func(*lint.Spec) string{
+		func(s *lint.Spec) string { return s.Kind + " " + identity(s) + " " + s.File },
+		func(s *lint.Spec) string { return s.Kind + " " + identity(s) },
 		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) + " " + s.File },
 		func(s *lint.Spec) string { return s.Kind + " " + objectOf(s) },
 		objectOf,

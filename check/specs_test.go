@@ -33,6 +33,11 @@ func side(t *testing.T, files ...string) *Side {
 	return s
 }
 
+// ofCluster is a stored spec that says its name.
+func ofCluster(cluster, stored string, most int) string {
+	return "name: clusters/" + cluster + "/namespaces/shop/targets/web\n" + fmt.Sprintf(stored, most)
+}
+
 func TestWhichSpecBecameWhich(t *testing.T) {
 	t.Parallel()
 	const stored = "spec: {maxReplicas: %d, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: \"10\"}}}]}\n"
@@ -51,6 +56,8 @@ func TestWhichSpecBecameWhich(t *testing.T) {
 		"without its namespace": {[]string{"a.yaml", scaler("web", 5)}, []string{"a.yaml", strings.Replace(scaler("web", 6), ", namespace: shop", "", 1)}, false, "changed default/web a.yaml→a.yaml"},
 		"two files of one name": {[]string{"a.yaml", scaler("web", 5), "b.yaml", scaler("web", 50)}, []string{"b.yaml", scaler("web", 60), "a.yaml", scaler("web", 6)}, false, "changed shop/web b.yaml→b.yaml, changed shop/web a.yaml→a.yaml"},
 		"one and one":           {[]string{"old.yaml", scaler("web", 5)}, []string{"new.yaml", scaler("api", 6)}, true, "changed shop/api old.yaml→new.yaml"},
+		"of two clusters":       {[]string{"w.yaml", ofCluster("a", stored, 5) + "---\n" + ofCluster("b", stored, 6)}, []string{"w.yaml", ofCluster("b", stored, 6)}, false, "removed shop/web w.yaml→"},
+		"of another cluster":    {[]string{"w.yaml", ofCluster("a", stored, 5) + "---\n" + ofCluster("b", stored, 6)}, []string{"w.yaml", ofCluster("c", stored, 7) + "---\n" + ofCluster("b", stored, 6)}, false, "changed shop/web w.yaml→w.yaml"},
 		"stored specs":          {[]string{"w.yaml", fmt.Sprintf(stored, 5)}, []string{"w.yaml", fmt.Sprintf(stored, 6)}, false, "changed default/w w.yaml→w.yaml"},
 	} {
 		t.Run(name, func(t *testing.T) {

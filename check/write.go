@@ -84,6 +84,9 @@ func (s *SpecReport) title() string {
 	if kind == "" {
 		kind = "stored spec"
 	}
+	if s.cluster != "" {
+		return kind + " " + s.Object + " of cluster " + s.cluster
+	}
 	return kind + " " + s.Object
 }
 

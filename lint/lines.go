@@ -4,12 +4,10 @@ package lint
 
 import (
 	"bytes"
-	"slices"
 	"strings"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
@@ -21,12 +19,15 @@ type place struct {
 	lines  document.LineNumbers
 }
 
-// lines are the places of objects, by file, namespace and name.
-type lines map[[3]string]place
+// lines are the places of autoscalers.
+type lines map[*autoscalingv2.HorizontalPodAutoscaler]place
 
-// read finds the places of a file's autoscalers, of which found were read and loose has those that are no
+// manifests are the places of a file's manifests in their order, by kind, namespace and name.
+type manifests map[[3]string][]place
+
+// read finds the places of a file's autoscalers, of which found were read; kind is empty for those that are no
 // manifests. What can't be read has none.
-func (l *lines) read(name string, content []byte, found []*autoscalingv2.HorizontalPodAutoscaler, loose map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec) {
+func (l *lines) read(content []byte, found []*autoscalingv2.HorizontalPodAutoscaler, kind func(*autoscalingv2.HorizontalPodAutoscaler) string) {
 	if len(content) > hpa.MaxLined { // of whole clusters
 		return
 	}
@@ -37,38 +38,39 @@ func (l *lines) read(name string, content []byte, found []*autoscalingv2.Horizon
 	if *l == nil {
 		*l = make(lines)
 	}
+	named := make(manifests)
 	var forms []place // of documents without a kind
 	for _, part := range parts {
 		// A part is a piece of the content.
 		at := place{before: bytes.Count(content[:cap(content)-cap(part)], []byte("\n")), lines: document.Lines(part)}
 		_ = document.Read("", part, func(root document.Value) {
-			if l.object(name, "", root, at) == "" && len(at.lines) > 0 {
+			if named.object("", root, at) == "" && len(at.lines) > 0 {
 				forms = append(forms, at)
 			}
 		})
 	}
-	found = slices.DeleteFunc(slices.Clone(found), func(a *autoscalingv2.HorizontalPodAutoscaler) bool { return loose[a] == nil })
-	if len(forms) != len(found) {
+	var loose []*autoscalingv2.HorizontalPodAutoscaler
+	for _, a := range found { // in the file's order
+		of := [3]string{kind(a), a.Namespace, a.Name}
+		if of[0] == "" {
+			loose = append(loose, a)
+		} else if all := named[of]; len(all) > 0 {
+			(*l)[a], named[of] = all[0], all[1:]
+		}
+	}
+	if len(forms) != len(loose) {
 		return
 	}
-	for i, a := range found { // both are in the file's order
-		l.form([3]string{name, a.Namespace, a.Name}, forms[i])
+	for i, a := range loose {
+		if _, wrapped := forms[i].lines["spec"]; !wrapped {
+			forms[i].lines.Under("spec")
+		}
+		(*l)[a] = forms[i]
 	}
-}
-
-// form notes an autoscaler that is not a manifest.
-func (l lines) form(of [3]string, at place) {
-	if _, manifest := l[of]; manifest {
-		return
-	}
-	if _, wrapped := at.lines["spec"]; !wrapped {
-		at.lines.Under("spec")
-	}
-	l[of] = at
 }
 
 // object notes an autoscaler, of this kind if it says none, or those of a list, and returns the kind of what it is.
-func (l *lines) object(file, kind string, v document.Value, at place) string {
+func (m manifests) object(kind string, v document.Value, at place) string {
 	var object string
 	var items []document.Value
 	namespace := "default"
@@ -92,17 +94,18 @@ func (l *lines) object(file, kind string, v document.Value, at place) string {
 	for _, item := range items {
 		inner := at
 		inner.path = item.Path() + "."
-		l.object(file, strings.TrimSuffix(kind, "List"), item, inner)
+		m.object(strings.TrimSuffix(kind, "List"), item, inner)
 	}
 	if (kind == "HorizontalPodAutoscaler" || kind == "Autoscaler") && object != "" {
-		(*l)[[3]string{file, namespace, object}] = at
+		of := [3]string{kind, namespace, object}
+		m[of] = append(m[of], at)
 	}
 	return kind
 }
 
 // of is the line of a field, or of what holds it; 0: not known.
-func (l lines) of(file, namespace, object, field string) int {
-	at := l[[3]string{file, namespace, object}]
+func (l lines) of(a *autoscalingv2.HorizontalPodAutoscaler, field string) int {
+	at := l[a]
 	if line := at.lines.Of(at.path + field); line > 0 {
 		return at.before + line
 	}

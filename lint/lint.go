@@ -49,6 +49,8 @@ type Finding struct {
 	// Simulated reports whether the engine was run with this spec to find out.
 	Simulated bool   `json:"simulated"`
 	Link      string `json:"link"`
+	// Index is the place of the autoscaler among Linter.Specs: several may have one name.
+	Index int `json:"-"`
 }
 
 // Subject is one autoscaler that is looked at.

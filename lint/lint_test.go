@@ -888,6 +888,29 @@ func TestRulesAreCounted(t *testing.T) {
 	}
 }
 
+// Targets of one name in two clusters are two, unless one may be the other.
+func TestAutoscalersOfAnotherClusterScaleSomethingElse(t *testing.T) {
+	t.Parallel()
+	in := func(cluster, name string) string {
+		return "name: " + cluster + "/shop/" + name + "\nspec: {maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [" + onCPU + "]}\n"
+	}
+	for text, want := range map[string]int{
+		in("a", "web") + "---\n" + in("b", "web-eu"): 0, in("a", "web") + "---\n" + in("a", "web-eu"): 2,
+		in("clusters/a/namespaces", "targets/web") + "---\n" + in("a", "web-eu"):                                                            2,
+		in("a", "web") + "---\n" + in("b", "web") + "---\n" + strings.Replace(autoscaler(2, 5, onCPU, ""), "{name: web,", "{name: own,", 1): 3,
+	} {
+		got := 0
+		for _, f := range check(t, text) {
+			if f.Rule == "two-autoscalers" {
+				got++
+			}
+		}
+		if got != want {
+			t.Errorf("%d findings, want %d in\n%s", got, want, text)
+		}
+	}
+}
+
 // A plain spec has nothing to be found.
 func TestAPlainSpecHasNoFinding(t *testing.T) {
 	t.Parallel()
@@ -908,6 +931,7 @@ func TestFindingsHaveLines(t *testing.T) {
 		"a manifest":                  {[]string{web}, []int{7}},
 		"stored specs":                {[]string{fmt.Sprintf(stored, "a"), fmt.Sprintf(stored, "b")}, []int{4, 9}},
 		"specs after a comment":       {[]string{"# Ours.\n", bare, bare}, []int{3, 6}},
+		"of one name":                 {[]string{web, strings.NewReplacer("autoscaling/v2", "autoscaling.setpoint.dev/v1", "HorizontalPodAutoscaler", "Autoscaler").Replace(web), web}, []int{7, 17, 27}},
 		"after a document of nothing": {[]string{"", bare}, []int{2}},
 		"forms among manifests":       {[]string{other, bare, web, fmt.Sprintf(stored, "a"), other}, []int{4, 13, 20}},
 	}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -42,8 +44,9 @@ type Linter struct {
 	Scenario *simulation.Scenario
 	// Ignore are the IDs of rules that are left out, besides those of an object's IgnoreAnnotation.
 	Ignore []string
-	// Only, if it is set, chooses the autoscalers that Check checks; the others are what is beside them.
-	Only func(file, namespace, name string) bool
+	// Only, if it is set, chooses the autoscalers that Check checks, by their place among Specs; the others are what is
+	// beside them.
+	Only func(index int) bool
 	// Now is when schedules are looked at; the zero time: when Check is called.
 	Now time.Time
 
@@ -53,8 +56,10 @@ type Linter struct {
 	loose map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec
 	files []string // of the dump's autoscalers, in their order
 	lines lines
-	// scalers are the names of the autoscalers of each target.
-	scalers map[string]map[string]bool
+	// scalers are the names of the autoscalers of each target, by cluster, which is empty where they don't say it. beside is
+	// how many of them a cluster has.
+	scalers map[string]map[string]map[string]bool
+	beside  map[[2]string]int
 	// fleets are those of the stored specs, and named those by their names.
 	fleets  map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
 	named   map[string]*fleet.Spec
@@ -64,6 +69,8 @@ type Linter struct {
 // Refusal is one reason why the service would refuse an autoscaler, of which Check's error has those of all.
 type Refusal struct {
 	File, Object string
+	// Index is the place of the autoscaler among Specs.
+	Index int
 	// Err names the file.
 	Err error
 }
@@ -80,7 +87,7 @@ func (l *Linter) Read(name string, r io.Reader) error {
 	l.dump.Own, l.dump.Beside, l.dump.Other = true, l.near.read, hpa.Other(name, l.loose)
 	err := l.dump.Read(name, io.TeeReader(r, &head))
 	// Those before an error are of this file, too.
-	l.lines.read(name, head.Bytes(), l.dump.Autoscalers[len(l.files):], l.loose)
+	l.lines.read(head.Bytes(), l.dump.Autoscalers[len(l.files):], l.kindOf)
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
 	}
@@ -99,6 +106,8 @@ func (l *Linter) Autoscalers() int { return len(l.files) }
 // Spec is an autoscaler that was read.
 type Spec struct {
 	*hpa.Autoscaler
+	// Index is its place among all Specs.
+	Index int
 	// Kind of the object, empty: it is a stored spec.
 	Kind string
 	// Line of its spec in the file; 0: not known.
@@ -116,23 +125,27 @@ type Spec struct {
 func (l *Linter) Specs() []Spec {
 	var all []Spec
 	for i, object := range l.dump.Autoscalers {
-		s := Spec{Line: l.lines.of(l.files[i], object.Namespace, object.Name, "spec")}
+		s := Spec{Index: i, Line: l.lines.of(object, "spec"), Kind: l.kindOf(object)}
 		if s.Autoscaler, s.Err = hpa.Dumped(l.files[i], &l.dump, object, l.loose[object]); s.Err != nil {
 			s.Autoscaler = &hpa.Autoscaler{File: l.files[i], Object: object}
 		}
 		s.Member, _ = l.dump.Fleet(object) // Check tells
 		of := l.subject(i, object, nil, 0)
 		s.Workload, s.Beside = of.Workload, of.Beside
-		switch {
-		case l.loose[object] != nil:
-		case l.dump.Version(object) == autoscalingv1.GroupVersion.String():
-			s.Kind = "Autoscaler"
-		default:
-			s.Kind = cmp.Or(object.Kind, "HorizontalPodAutoscaler") // items of an HorizontalPodAutoscalerList say none
-		}
 		all = append(all, s)
 	}
 	return all
+}
+
+// kindOf is the kind of a manifest; empty: it is none.
+func (l *Linter) kindOf(object *autoscalingv2.HorizontalPodAutoscaler) string {
+	switch {
+	case l.loose[object] != nil:
+		return ""
+	case l.dump.Version(object) == autoscalingv1.GroupVersion.String():
+		return "Autoscaler"
+	}
+	return cmp.Or(object.Kind, "HorizontalPodAutoscaler") // items of an HorizontalPodAutoscalerList say none
 }
 
 // specAlone reads a spec. Its stages, of an annotation, too, are read apart.
@@ -155,34 +168,37 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d autoscalers: give only the one for that workload", len(l.files))
 	}
 	// The same name twice is one object in two files.
-	l.scalers = make(map[string]map[string]bool)
+	l.scalers, l.beside = make(map[string]map[string]map[string]bool), make(map[[2]string]int)
 	for _, a := range l.dump.Autoscalers {
 		if l.loose[a].GetFleet() != nil {
 			continue // its members are scaled
 		}
-		target := targetOf(a)
-		if l.scalers[target] == nil {
-			l.scalers[target] = make(map[string]bool)
+		key, cluster := targetOf(a), l.cluster(a)
+		if l.scalers[key] == nil {
+			l.scalers[key] = make(map[string]map[string]bool)
 		}
-		l.scalers[target][a.Name] = true
+		if l.scalers[key][cluster] == nil {
+			l.scalers[key][cluster] = make(map[string]bool)
+		}
+		l.scalers[key][cluster][a.Name] = true
 	}
 	l.readFleets()
 	overlaps := l.overlaps()
 	var all []Finding
 	var refused []error
 	for i, written := range l.dump.Autoscalers {
-		if l.Only != nil && !l.Only(l.files[i], written.Namespace, written.Name) {
+		if l.Only != nil && !l.Only(i) {
 			continue
 		}
 		a, err := l.specAlone(i, written)
 		if err != nil {
-			refused = append(refused, &Refusal{l.files[i], written.Namespace + "/" + written.Name, hpa.WithLines(l.files[i], err, func(path string) int {
-				return l.lines.of(l.files[i], written.Namespace, written.Name, path)
+			refused = append(refused, &Refusal{l.files[i], written.Namespace + "/" + written.Name, i, hpa.WithLines(l.files[i], err, func(path string) int {
+				return l.lines.of(written, path)
 			})})
 			l.invalid++
 			continue
 		}
-		of := l.subject(i, written, a, len(l.scalers[targetOf(written)]))
+		of := l.subject(i, written, a, l.scalersOf(written))
 		of.Now = l.now()
 		own, err := KnownRules(written.Annotations[IgnoreAnnotation])
 		if err != nil {
@@ -199,7 +215,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		for _, err := range problems {
 			object := written.Namespace + "/" + written.Name
-			refused = append(refused, &Refusal{l.files[i], object, fmt.Errorf("%s: %s: %w", l.files[i], object, err)})
+			refused = append(refused, &Refusal{l.files[i], object, i, fmt.Errorf("%s: %s: %w", l.files[i], object, err)})
 		}
 		if len(problems) > 0 {
 			l.invalid++
@@ -220,11 +236,33 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			if stages, ok := strings.CutPrefix(found[k].Field, "spec.stages"); ok && !of.Manifest {
 				found[k].Field = "stages" + stages // they are beside the spec
 			}
-			found[k].Line = l.lines.of(l.files[i], written.Namespace, written.Name, found[k].Field)
+			found[k].Index, found[k].Line = i, l.lines.of(written, found[k].Field)
 		}
 		all = append(all, found...)
 	}
 	return all, errors.Join(refused...)
+}
+
+// cluster of a stored spec, empty: it does not say it, as no manifest does.
+func (l *Linter) cluster(a *autoscalingv2.HorizontalPodAutoscaler) string {
+	of, _ := target.Parse(l.loose[a].GetName())
+	return of.Cluster
+}
+
+// scalersOf is how many autoscalers have an autoscaler's target, itself included. One that does not say its cluster may be of any.
+func (l *Linter) scalersOf(a *autoscalingv2.HorizontalPodAutoscaler) int {
+	key := [2]string{targetOf(a), l.cluster(a)}
+	if n, known := l.beside[key]; known {
+		return n
+	}
+	names := make(map[string]bool)
+	for cluster, all := range l.scalers[key[0]] {
+		if cluster == key[1] || cluster == "" || key[1] == "" {
+			maps.Copy(names, all)
+		}
+	}
+	l.beside[key] = len(names)
+	return len(names)
 }
 
 // stagesOf returns the stages of an autoscaler, read as a request's are, so that bounds beyond the spec's
