@@ -73,11 +73,6 @@ func Lined(name string, content []byte, err error) error {
 	})
 }
 
-// WithLines is Lined with what knows the line of a path, 0: unknown.
-func WithLines(name string, err error, lineOf func(path string) int) error {
-	return withLines(name, err, func(_ int, path string) int { return lineOf(path) })
-}
-
 func withLines(name string, err error, lineOf func(document int, path string) int) error {
 	var text strings.Builder
 	for line := range strings.Lines(err.Error()) {

@@ -2,8 +2,25 @@ package lint
 
 import (
 	"errors"
+	"strings"
 	"testing"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/hpa"
 )
+
+// Of a file that is too large to be looked at for lines, errors name the object.
+func TestErrorsOfLargeFilesNameTheObject(t *testing.T) {
+	t.Parallel()
+	text := strings.Replace(autoscaler(5, 2, onCPU, ""), "spec:", "#"+strings.Repeat(" ", hpa.MaxLined)+"\nspec:", 1)
+	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
+	if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "f.yaml: shop/web: spec.maxReplicas: ") {
+		t.Error(err)
+	}
+}
 
 // Beyond the bound nothing is checked: what a dump of more costs is its reading.
 func TestMoreThanTheBoundIsNotChecked(t *testing.T) {

@@ -192,9 +192,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		}
 		a, err := l.specAlone(i, written)
 		if err != nil {
-			refused = append(refused, &Refusal{l.files[i], written.Namespace + "/" + written.Name, i, hpa.WithLines(l.files[i], err, func(path string) int {
-				return l.lines.of(written, path)
-			})})
+			refused = append(refused, l.refusal(i, err))
 			l.invalid++
 			continue
 		}
@@ -214,8 +212,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			problems = append(problems, err)
 		}
 		for _, err := range problems {
-			object := written.Namespace + "/" + written.Name
-			refused = append(refused, &Refusal{l.files[i], object, i, fmt.Errorf("%s: %s: %w", l.files[i], object, err)})
+			refused = append(refused, l.refusal(i, err))
 		}
 		if len(problems) > 0 {
 			l.invalid++
@@ -236,11 +233,43 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			if stages, ok := strings.CutPrefix(found[k].Field, "spec.stages"); ok && !of.Manifest {
 				found[k].Field = "stages" + stages // they are beside the spec
 			}
-			found[k].Index, found[k].Line = i, l.lines.of(written, found[k].Field)
+			found[k].Index, found[k].Line = i, l.lineOf(written, found[k].Field)
 		}
 		all = append(all, found...)
 	}
 	return all, errors.Join(refused...)
+}
+
+// refusal adds the place to an error about an autoscaler: the file and the line of each of its lines, or else the object.
+func (l *Linter) refusal(i int, err error) *Refusal {
+	written := l.dump.Autoscalers[i]
+	file, object := l.files[i], written.Namespace+"/"+written.Name
+	var placed []error
+	for text := range strings.Lines(err.Error()) {
+		text = strings.TrimPrefix(strings.TrimSuffix(text, "\n"), file+": ")
+		path, _, _ := strings.Cut(text, ": ")
+		if at := l.lineOf(written, path); at > 0 {
+			placed = append(placed, fmt.Errorf("%s:%d: %s", file, at, text))
+		} else {
+			placed = append(placed, fmt.Errorf("%s: %s: %s", file, object, text))
+		}
+	}
+	return &Refusal{file, object, i, errors.Join(placed...)}
+}
+
+// lineOf is the line of a field, or of what holds it; 0: not known. An annotation has the stages of an HPA.
+func (l *Linter) lineOf(a *autoscalingv2.HorizontalPodAutoscaler, path string) int {
+	if staged := strings.TrimPrefix(path, "spec."); strings.HasPrefix(staged, "stages") {
+		switch l.kindOf(a) {
+		case "":
+			path = staged
+		case "Autoscaler":
+			path = "spec." + staged
+		default:
+			path = "metadata.annotations." + autoscalingv1.StagesAnnotation
+		}
+	}
+	return l.lines.of(a, path)
 }
 
 // cluster of a stored spec, empty: it does not say it, as no manifest does.

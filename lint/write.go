@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -152,6 +153,9 @@ func uriOf(file string) string {
 	return (&url.URL{Path: filepath.ToSlash(file)}).String() // ./ before a first colon
 }
 
+// ofSpec matches the paths of an autoscaler's spec, and of what is stored beside it.
+var ofSpec = regexp.MustCompile(`^(spec|stages|fleet)\.`)
+
 // Refused are an error of Read or Check as findings, one for each of its lines. file is whose the error is, unless it is a Refusal.
 func Refused(file string, err error) (all []Finding) {
 	if joined, is := err.(interface{ Unwrap() []error }); is {
@@ -176,7 +180,7 @@ func Refused(file string, err error) (all []Finding) {
 			}
 		}
 		f.Message = strings.TrimPrefix(strings.TrimSpace(f.Message), f.Object+": ")
-		if path, rest, found := strings.Cut(f.Message, ": "); found && strings.HasPrefix(path, "spec.") {
+		if path, rest, found := strings.Cut(f.Message, ": "); found && ofSpec.MatchString(path) {
 			f.Field, f.Message = path, rest
 		}
 		all = append(all, f)
