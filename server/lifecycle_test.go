@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
@@ -463,3 +464,33 @@ func TestHalfSentRequestsAreCutOffByTheDrainTimeout(t *testing.T) {
 	}
 	wantStopSoon(t, s)
 }
+
+// Whoever connects to the port of gRPC and sends nothing, or stops in its handshake, keeps nobody else there, and does not
+// hold up a stop at all: gRPC itself waits for such connections before it closes any other, some seconds longer than the
+// drain timeout.
+func TestHandshakesDoNotHoldUpADrain(t *testing.T) {
+	t.Parallel()
+	for name, sent := range map[string]string{"nothing": "", "a part of the preface": "PRI * HTTP/2.0", "the preface alone": http2.ClientPreface} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := servertest.Start(t)
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.GRPCAddress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := io.WriteString(conn, sent); err != nil {
+				t.Fatal(err)
+			}
+			s.Recommend(t, servertest.WebRequest(t)) // on a later connection, so the first one is accepted
+			begun := time.Now()
+			s.StopAndWait(t)
+			if took := time.Since(begun); took > handshakes/2 {
+				t.Errorf("the stop took %v", took)
+			}
+		})
+	}
+}
+
+// handshakes is how long gRPC waits for one.
+const handshakes = 10 * time.Second

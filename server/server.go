@@ -80,6 +80,7 @@ type Server struct {
 	instance   *operations.Instance
 	operations *operations.Service
 	ports      *ports
+	handshakes handshakes
 	// cutOff ends the calls that a drain waits for no longer.
 	cutOff context.CancelFunc
 }
@@ -95,7 +96,7 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 	if err := validation.Warm(); err != nil {
 		return nil, fmt.Errorf("compile validation rules: %w", err)
 	}
-	s := &Server{options: options, log: options.Log, health: health.New(watched...), drain: calls.NewDrain(), ports: &ports{}}
+	s := &Server{options: options, log: options.Log, health: health.New(watched...), drain: calls.NewDrain(), ports: &ports{}, handshakes: handshakes{open: make(map[*handshake]struct{})}}
 	life, cutOff := context.WithCancel(context.Background())
 	s.cutOff = cutOff
 	t := decision.New(engine, &s.options.Options, s.health.Set, life)
@@ -305,7 +306,9 @@ func (s *Server) Serve(ctx context.Context, grpcListener, httpListener net.Liste
 	running.Go(func() { s.targets.Watch.Run(watching) })
 	running.Go(func() { s.instance.Run(watching) })
 	running.Go(func() { s.overrides.Run(watching) })
-	serve("gRPC", func() error { return s.grpc.Serve(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))) })
+	serve("gRPC", func() error {
+		return s.grpc.Serve(s.handshakes.Listen(s.guard.Unfinished.Listen(s.guard.Connections.Listen(grpcListener))))
+	})
 	serve("REST", func() error { return s.serveREST(s.guard.Connections.Listen(httpListener)) })
 	s.log.Info("serving", zap.Stringer("grpc", grpcListener.Addr()), zap.Stringer("rest", httpListener.Addr()), zap.String("version", s.options.Version))
 	var err error
@@ -340,6 +343,7 @@ func (s *Server) stop() {
 	s.drain.Begin()
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.DrainTimeout)
 	defer cancel()
+	s.handshakes.end()
 	if err := s.http.Shutdown(ctx); err != nil {
 		s.log.Warn("REST calls cut off", zap.Error(err))
 		_ = s.http.Close()
