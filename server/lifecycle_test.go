@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
@@ -494,3 +495,34 @@ func TestHandshakesDoNotHoldUpADrain(t *testing.T) {
 
 // handshakes is how long gRPC waits for one.
 const handshakes = 10 * time.Second
+
+// Clients of gRPC that have an instance to go to go there at once, however long calls over REST go on here.
+func TestADrainSendsClientsElsewhereWhileRESTFinishes(t *testing.T) {
+	t.Parallel()
+	g := newGate()
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Store.OnLoad = g.load })
+	s.Recommend(t, servertest.WebRequest(t))
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(slow), servertest.Reader(t, servertest.Queue(slow, 3, 50)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	answered := make(chan error, 1)
+	go func() {
+		a, err := s.Send(req)
+		if err == nil && a.Code != http.StatusOK {
+			err = fmt.Errorf("HTTP %d %s", a.Code, a.Raw)
+		}
+		answered <- err
+	}()
+	<-g.held
+	awaitDraining(t, s)
+	ctx, cancel := context.WithTimeout(t.Context(), soon)
+	defer cancel()
+	if !s.Conn.WaitForStateChange(ctx, connectivity.Ready) {
+		t.Error("the client stays where its calls are refused")
+	}
+	close(g.open)
+	if err := <-answered; err != nil {
+		t.Errorf("REST: %v", err)
+	}
+}

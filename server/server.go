@@ -336,23 +336,22 @@ func (s *Server) Close() { s.stop() }
 // flushTime is how long clients have to read the last responses after the last call.
 const flushTime = 500 * time.Millisecond
 
-// stop drains: new calls are refused at once. REST stops before gRPC, because its calls use
-// the services.
+// stop drains: new calls are refused at once, and clients of gRPC are told to go elsewhere while calls of REST, too, go on.
 func (s *Server) stop() {
 	s.health.Shutdown()
 	s.drain.Begin()
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.DrainTimeout)
 	defer cancel()
 	s.handshakes.end()
-	if err := s.http.Shutdown(ctx); err != nil {
-		s.log.Warn("REST calls cut off", zap.Error(err))
-		_ = s.http.Close()
-	}
 	stopped := make(chan struct{})
 	go func() {
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
+	if err := s.http.Shutdown(ctx); err != nil {
+		s.log.Warn("REST calls cut off", zap.Error(err))
+		_ = s.http.Close()
+	}
 	select {
 	case <-s.drain.Wait():
 	case <-ctx.Done():
