@@ -171,10 +171,12 @@ func (s *SignIn) sealFlow(ctx context.Context, f *flow) (string, error) {
 func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	begin(w)
 	f, err := s.flowOf(r)
-	// Whatever the result, the response is valid once.
-	http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
+	if !errors.Is(err, errOtherSignIn) { // the cookie's own may be answered yet, such as one of another tab
+		// Whatever the result, the response is valid once.
+		http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
+	}
 	if err != nil {
-		s.refuse(w, r, http.StatusBadRequest, "This sign-in was started in another browser, or more than ten minutes ago. Start again.", err)
+		s.refuse(w, r, http.StatusBadRequest, "This sign-in was started in another browser, before a later one in this browser, or more than ten minutes ago. Start again.", err)
 		return
 	}
 	if !s.exchanges.use(f.State) {
@@ -245,6 +247,8 @@ func OwnPage(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && r.Header.Get(OwnPageHeader) == "1"
 }
 
+var errOtherSignIn = errors.New("the response belongs to another sign-in (state)")
+
 // flowOf returns the sign-in that a response belongs to.
 func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
 	c, err := r.Cookie(s.name(flowCookie))
@@ -262,7 +266,7 @@ func (s *SignIn) flowOf(r *http.Request) (f flow, err error) {
 		return flow{}, errors.New("the sign-in was started too long ago")
 	}
 	if state := r.URL.Query()["state"]; len(state) != 1 || subtle.ConstantTimeCompare([]byte(state[0]), []byte(f.State)) != 1 {
-		return flow{}, errors.New("the response belongs to another sign-in (state)")
+		return flow{}, errOtherSignIn
 	}
 	return f, nil
 }

@@ -351,6 +351,13 @@ func TestAnAnswerCountsOnceInItsOwnBrowser(t *testing.T) {
 		t.Errorf("another browser's answer during a sign-in: %d", got)
 	}
 	victim.wantCaller("")
+	// It does not end the victim's own.
+	own := victim.toIssuer("/ui/")
+	victim.ask(http.MethodGet, planted)
+	if got := victim.ask(http.MethodGet, own).StatusCode; got != http.StatusFound {
+		t.Errorf("the own answer after another browser's: %d", got)
+	}
+	victim.wantCaller("oidc:corp:alice")
 	// A replay, with the cookie as it was.
 	address, err := url.Parse(s.URL)
 	if err != nil {
@@ -366,10 +373,25 @@ func TestAnAnswerCountsOnceInItsOwnBrowser(t *testing.T) {
 	}
 	thief := browser(t, s)
 	thief.c.Jar.SetCookies(address, cookies)
-	if got, asked := thief.ask(http.MethodGet, back).StatusCode, issuer.Exchanges(); got != http.StatusBadRequest || asked != 1 {
+	if got, asked := thief.ask(http.MethodGet, back).StatusCode, issuer.Exchanges(); got != http.StatusBadRequest || asked != 2 {
 		t.Errorf("the answer again with its cookie: %d; the issuer was asked %d times", got, asked)
 	}
 	thief.wantCaller("")
+}
+
+// Sessions of several tabs end together, so a user may begin to sign in with each: the last one counts, whichever is
+// answered first.
+func TestTheLastSignInOfSeveralTabsCounts(t *testing.T) {
+	t.Parallel()
+	u := browser(t, withSignIn(t, signintest.Start(t)))
+	first, last := u.toIssuer("/ui/"), u.toIssuer("/ui/clusters")
+	if got := u.ask(http.MethodGet, first).StatusCode; got != http.StatusBadRequest {
+		t.Errorf("the answer to the first: %d", got)
+	}
+	if to := ledTo(t, u.ask(http.MethodGet, last)); to != "/ui/clusters" {
+		t.Errorf("the answer to the last leads to %q", to)
+	}
+	u.wantCaller("oidc:corp:alice")
 }
 
 // Nobody is led to another site by way of ours.
