@@ -205,7 +205,11 @@ func (s *Service) ListOverrides(ctx context.Context, req *setpointv1.ListOverrid
 	if err := apierror.Invalid(append(validation.Structure(req), violations...)); err != nil {
 		return nil, err
 	}
-	scope := access.ScopeOf(ctx, store.Filter{Cluster: wanted.cluster})
+	// The resource may be of one cluster where the parent is all of them.
+	scope, err := access.CallerOf(ctx).Within(policy.Read, store.Filter{Cluster: wanted.cluster})
+	if err != nil {
+		return nil, err
+	}
 	list := pagetoken.ListOf(ctx, listOverridesMethod, req.GetParent()+" "+req.GetResource(), scope)
 	after, err := s.pages.Position(ctx, list, req.GetPageToken())
 	if err != nil {

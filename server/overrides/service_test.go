@@ -362,6 +362,12 @@ func TestListOverrides(t *testing.T) {
 	if got := namesOf(t, s, "sp_red", &setpointv1.ListOverridesRequest{Parent: "clusters/-"}); !slices.Equal(got, only(red)) {
 		t.Errorf("beside a record that can't be read: got %v", got)
 	}
+	for _, resource := range []string{"clusters/blue-secret", "clusters/blue-00/namespaces/shop", "clusters/nowhere"} {
+		_, err := overridesOf(s).ListOverrides(servertest.As(t.Context(), "sp_red"), &setpointv1.ListOverridesRequest{Parent: "clusters/-", Resource: resource})
+		if status.Code(err) != codes.PermissionDenied {
+			t.Errorf("those that act on %s, of another tenant: %v", resource, err)
+		}
+	}
 	for _, tt := range []struct {
 		token, name string
 		want        codes.Code
