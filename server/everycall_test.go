@@ -304,3 +304,32 @@ func TestNoMethodTakesCompressedMessages(t *testing.T) {
 		t.Errorf("a stream's answer: %v, %v", answer, err)
 	}
 }
+
+// Every method counts for its caller's rate, streams of one message, too, over gRPC and REST.
+func TestEveryMethodIsLimitedByRate(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.Limits.Identity.Rate, su.Options.Limits.Identity.Burst = 0.001, 1
+	})
+	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil) // the one that is allowed
+	for _, m := range everyMethod(t, s) {
+		switch {
+		case strings.HasPrefix(fullMethod(m), "/grpc."): // health and reflection
+		case m.IsStreamingClient(), m.Name() == "StreamIsActive": // of them each message or evaluation counts
+		default:
+			if err := callOnce(t.Context(), s.Conn, m, nil); status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "rate limit") {
+				t.Errorf("%s: %v", fullMethod(m), err)
+				continue // over REST a watch would not end
+			}
+			for _, route := range servertest.Routes(m, servertest.Web) {
+				body := ""
+				if route.Body {
+					body = "{}"
+				}
+				if a := s.Ask(t, route.Method, route.Path, body); a.Code != http.StatusTooManyRequests || a.Header.Get("Retry-After") == "" {
+					t.Errorf("%s %s: %d %s", route.Method, route.Path, a.Code, a.Raw)
+				}
+			}
+		}
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/encoded"
@@ -80,8 +81,14 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	if g.Limiter == nil {
 		return handler(srv, counting(stream, connectionOf(stream.Context())))
 	}
+	caller := access.CallerOf(stream.Context()).Name()
+	if isCall(info) {
+		if err := g.Limiter.Charge(caller).Err(); err != nil {
+			return err
+		}
+	}
 	var open limit.Stream
-	if err := g.Limiter.Open(&open, access.CallerOf(stream.Context()).Name()).Err(); err != nil {
+	if err := g.Limiter.Open(&open, caller).Err(); err != nil {
 		return err
 	}
 	defer open.Close()
@@ -89,6 +96,11 @@ func (g *Guard) LimitStreams(srv any, stream grpc.ServerStream, info *grpc.Strea
 	conn.Begin()
 	defer conn.End()
 	return handler(srv, counting(stream, conn))
+}
+
+// isCall reports whether a stream counts as one call. Of others each message, or each evaluation, is admitted as one.
+func isCall(info *grpc.StreamServerInfo) bool {
+	return !info.IsClientStream && info.FullMethod != externalscaler.ExternalScaler_StreamIsActive_FullMethodName
 }
 
 // AuthorizeCalls refuses unary calls about targets for which the caller has no right.

@@ -164,18 +164,27 @@ func (ids *identities) take(name string, units, running uint32, share, part int6
 	if share > 0 && id.running+int64(running) > share {
 		return nil, 0, Refusal{Reason: Overload}
 	}
-	if id.bucket != nil {
-		tokens, now := min(charged, id.limits.Burst), ids.options.Clock()
-		if !id.bucket.AllowN(now, tokens) {
-			return nil, 0, Refusal{IdentityRate, untilTokens(id.bucket, now, tokens)}
-		}
-		for rest := charged - tokens; rest > 0; rest -= tokens { // what is beyond the burst is owed
-			id.bucket.ReserveN(now, min(rest, tokens))
-		}
+	if refusal := id.charge(charged, ids.options.Clock); refusal.Refused() {
+		return nil, 0, refusal
 	}
 	id.units += int64(units)
 	id.running += int64(running)
 	return id, units, Refusal{}
+}
+
+// charge takes units of the identity's rate. The caller has locked its shard.
+func (id *identity) charge(units int, clock func() time.Time) Refusal {
+	if id.bucket == nil {
+		return Refusal{}
+	}
+	tokens, now := min(units, id.limits.Burst), clock()
+	if !id.bucket.AllowN(now, tokens) {
+		return Refusal{IdentityRate, untilTokens(id.bucket, now, tokens)}
+	}
+	for rest := units - tokens; rest > 0; rest -= tokens { // what is beyond the burst is owed
+		id.bucket.ReserveN(now, min(rest, tokens))
+	}
+	return Refusal{}
 }
 
 // untilTokens returns how long it takes until a bucket has that many tokens.

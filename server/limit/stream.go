@@ -9,6 +9,18 @@ type Stream struct {
 	identity *identity // guarded by mu
 }
 
+// Charge takes a unit of a caller's rate, for a stream that is a call by itself: it has one message, which needs no ticket.
+// It is refused for IdentityRate.
+func (l *Limiter) Charge(name string) Refusal {
+	id := l.identities.find(name)
+	refusal := id.charge(1, l.options.Clock)
+	id.shard.mu.Unlock()
+	if refusal.Refused() {
+		return l.refuse(refusal.Reason, refusal.RetryAfter)
+	}
+	return Refusal{}
+}
+
 // Open opens a stream. The stream itself runs nothing: each of its messages is a call to
 // admit. It is refused for Streams or IdentityStreams.
 func (l *Limiter) Open(s *Stream, name string) Refusal {
