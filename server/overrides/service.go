@@ -169,9 +169,7 @@ func timeViolations(o *setpointv1.Override, now time.Time) (violations []validat
 		violations = append(violations, validation.Violation{Field: "override." + field, Description: "Invalid value: " + at.AsTime().Format(time.RFC3339) + ": " + rule})
 	}
 	readable := func(field string, at *timestamppb.Timestamp) bool {
-		if at != nil && at.CheckValid() != nil {
-			violations = append(violations, validation.Violation{Field: "override." + field, Description: "Invalid value: must be an instant of the years 1 to 9999"})
-		}
+		violations = append(violations, validation.Instant("override."+field, at)...)
 		return at.IsValid()
 	}
 	start := now

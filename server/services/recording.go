@@ -2,6 +2,7 @@ package services
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -11,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // Pages of GetRecording: how many chunks.
@@ -21,7 +23,7 @@ const (
 
 // GetRecording returns a page of what a target was asked, the newest first.
 func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecordingRequest) (*setpointv1.GetRecordingResponse, error) {
-	if err := apierror.OfStructure(req); err != nil {
+	if err := apierror.Invalid(append(validation.Structure(req), validation.Instant("startTime", req.GetStartTime())...)); err != nil {
 		return nil, err
 	}
 	if s.targets.Recordings == nil {
@@ -41,16 +43,19 @@ func (s *Targets) GetRecording(ctx context.Context, req *setpointv1.GetRecording
 		return nil, s.withoutHistory(ctx, req.GetName(), err)
 	}
 	now := s.targets.Options.Clock()
-	since := now.Add(-s.targets.Options.Recordings.Age).UnixNano()
-	if start := req.GetStartTime(); start.IsValid() && start.AsTime().After(time.Unix(0, since)) {
-		since = start.AsTime().UnixNano()
+	since := now.Add(-s.targets.Options.Recordings.Age)
+	if start := req.GetStartTime(); start != nil && start.AsTime().After(since) {
+		since = start.AsTime()
+		if latest := time.Unix(0, math.MaxInt64); since.After(latest) {
+			since = latest
+		}
 	}
 	size := defaultRecordingPage
 	if n := int(req.GetPageSize()); n > 0 {
 		size = min(n, mostRecordingPage)
 	}
 	key := decision.ParseTarget(req.GetName())
-	chunks, next, err := s.targets.Recordings.Read(ctx, key, position, since, size)
+	chunks, next, err := s.targets.Recordings.Read(ctx, key, position, since.UnixNano(), size)
 	if err != nil {
 		return nil, ofLog(ctx, req.GetName(), err)
 	}

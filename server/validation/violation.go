@@ -1,5 +1,7 @@
 package validation
 
+import "google.golang.org/protobuf/types/known/timestamppb"
+
 // Violation is one broken rule.
 type Violation struct {
 	// Field is the path of the field from the request on, in JSON names, for
@@ -38,4 +40,12 @@ func Distinct(violations []Violation) []Violation {
 		}
 	}
 	return distinct
+}
+
+// Instant returns what is wrong with a time that a message may have; nil is right.
+func Instant(field string, t *timestamppb.Timestamp) []Violation {
+	if t == nil || t.IsValid() {
+		return nil
+	}
+	return []Violation{{field, "Invalid value: must be an instant of the years 1 to 9999"}}
 }

@@ -25,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/streams"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -103,7 +104,7 @@ type watch struct {
 // Decisions streams decisions until the caller goes, loses its last permission, or
 // the server stops.
 func (s *Watches) Decisions(req *setpointv1.WatchDecisionsRequest, stream grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
-	if err := apierror.OfStructure(req); err != nil {
+	if err := apierror.Invalid(append(validation.Structure(req), validation.Instant("startTime", req.GetStartTime())...)); err != nil {
 		return err
 	}
 	w := &watch{Watches: s, request: req, filter: watchFilter(req), taken: watchedAtOnce}

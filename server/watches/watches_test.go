@@ -301,6 +301,21 @@ func TestForgedResumeTokens(t *testing.T) {
 	}
 }
 
+// JSON can't spell such a start. Over gRPC one far ahead wrapped around to the past, and sent all decisions.
+func TestAStartThatIsNoInstantIsRefused(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	for _, start := range []*timestamppb.Timestamp{{Seconds: 1 << 62}, {Seconds: -1 << 62}, {Nanos: -1}} {
+		stream, err := s.Targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything, StartTime: start})
+		if err == nil {
+			_, err = stream.Recv()
+		}
+		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "startTime") {
+			t.Errorf("%v: %v, want INVALID_ARGUMENT of startTime", start, err)
+		}
+	}
+}
+
 // Watchers hear something now and then, are bounded, and end when the server stops.
 func TestWatchersAreBoundedAndEndWithTheServer(t *testing.T) {
 	t.Parallel()
