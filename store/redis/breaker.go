@@ -26,6 +26,12 @@ type nodeHook struct {
 	dialed    atomic.Pointer[string]
 }
 
+// unnamedError is why there is no new connection to a node that sentinels name: mostly, none answers.
+type unnamedError struct{ error }
+
+// Unwrap implements errors.Unwrap.
+func (e *unnamedError) Unwrap() error { return e.error }
+
 // skippedError is why a node was left alone. Last, in its text, is why it was the last time that
 // it was not. It is not unwrapped, since it is no error of this command: nobody knows what
 // the node would answer now.
@@ -94,9 +100,11 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },
 		// A caller's cancellation says nothing about the node, nor does an exhausted
-		// connection pool.
+		// connection pool, nor do sentinels that are away while there are connections to it.
 		IsExcluded: func(err error) bool {
-			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout)
+			var unnamed *unnamedError
+			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout) ||
+				errors.As(err, &unnamed) && s.client.PoolStats().TotalConns > 0
 		},
 	})
 	s.breakersMu.Lock()
@@ -110,8 +118,12 @@ func (h *nodeHook) DialHook(next goredis.DialHook) goredis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		h.stats.dials.Add(1)
 		conn, err := next(ctx, network, addr)
-		if h.sentinels {
-			h.dialed.Store(dialedAt(conn, err))
+		if !h.sentinels {
+			return conn, err
+		}
+		at := dialedAt(conn, err)
+		if h.dialed.Store(at); at == nil {
+			err = &unnamedError{err}
 		}
 		return conn, err
 	}

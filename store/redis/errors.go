@@ -22,6 +22,8 @@ type fault struct {
 	doubtful bool
 	// refused reports that a retry may succeed with another password.
 	refused bool
+	// waits reports that a retry may find a connection that others use now.
+	waits bool
 	// kind is the sentinel to wrap, nil for none.
 	kind error
 }
@@ -65,6 +67,7 @@ func (e *fewReplicasError) Acknowledged() string { return fmt.Sprintf("%d of %d"
 func faultOf(err error) fault {
 	var reply goredis.Error
 	var dial *net.OpError
+	var unnamed *unnamedError
 	switch {
 	case errors.Is(err, goredis.ErrClosed):
 		return fault{kind: store.ErrClosed}
@@ -75,6 +78,10 @@ func faultOf(err error) fault {
 	case errors.Is(err, errOvertaken):
 		// Sent again it would act on what another has made of the key since.
 		return fault{kind: store.ErrUnavailable}
+	case errors.As(err, &unnamed):
+		f := faultOf(unnamed.error)
+		f.waits = true
+		return f
 	case errors.Is(err, goredis.Nil): // of sentinels
 		return fault{again: true, kind: store.ErrUnavailable}
 	case errors.As(err, &reply):

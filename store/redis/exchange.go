@@ -69,8 +69,10 @@ func (s *Store) perform(ctx context.Context, n int, x *exchange) (errs []error) 
 	for i := range run.pending {
 		run.pending[i] = i
 	}
+	began := time.Now()
 	for attempt := 1; ; attempt++ {
 		failed := run.attempt(ctx, n)
+		failed.waits = failed.waits && time.Since(began) < s.options.Timeout
 		if len(run.pending) == 0 || !s.pause(ctx, attempt, failed) {
 			break
 		}
@@ -306,10 +308,10 @@ func (s *Store) pause(ctx context.Context, attempt int, f fault) bool {
 		// An immediate retry does not count against the caller's patience: allow one
 		// more.
 		return attempt <= s.options.MaxAttempts
-	case attempt >= s.options.MaxAttempts:
+	case attempt >= s.options.MaxAttempts && !f.waits:
 		return false
 	}
-	timer := time.NewTimer(rand.N(min(firstBackoff<<(attempt-1), lastBackoff)))
+	timer := time.NewTimer(rand.N(min(firstBackoff<<min(attempt-1, 8), lastBackoff)))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():

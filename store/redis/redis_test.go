@@ -245,6 +245,45 @@ func TestTheBreakerNamesTheMasterOfSentinels(t *testing.T) {
 	}
 }
 
+// While no sentinel answers there are no new connections. Calls go on with those that there are to the master, and are refused
+// at once when there are none.
+func TestCallsGoOnWithoutSentinels(t *testing.T) {
+	t.Parallel()
+	sentinel := redistest.StartSentinel(t, 0, 1, redistest.Config{Calm: true})
+	s := open(t, sentinel.URL(), redistest.Prefix(t), func(o *redis.Options) {
+		o.Timeout, o.BreakerFailures, o.MaxAttempts = unhurried, 1, 1
+		o.PoolSize = 10_000 // after so many failures go-redis has a goroutine that outlives the test
+	})
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	sentinel.Sentinels()[0].Kill()
+	master := sentinel.Servers()[0]
+	master.Pause()
+	has, waits := make(chan error), make(chan error, 1)
+	go func() { has <- s.Ping(t.Context()) }()
+	for s.Stats().Idle > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	go func() { waits <- s.Ping(t.Context()) }()
+	for s.Stats().Retries == 0 && len(waits) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	master.Resume()
+	if err := <-has; err != nil {
+		t.Error(err)
+	}
+	if err := <-waits; err != nil {
+		t.Errorf("without a connection of its own: %v", err)
+	}
+	master.Kill()
+	for s.Stats().BreakersOpen == 0 {
+		if s.Ping(t.Context()) == nil {
+			t.Fatal("it answers")
+		}
+	}
+}
+
 // Sentinels that answer are not told as a network that is down.
 func TestAMasterThatNoSentinelKnowsIsTold(t *testing.T) {
 	t.Parallel()
