@@ -70,6 +70,21 @@ func ParseMilli(s string) (milli int64, inRange bool, err error) {
 	return q.milli, q.InRange(), err
 }
 
+// ParseFine is ParseMilli with the fraction of a milli-unit, for amounts that are multiplied: "500u" is 0.5.
+func ParseFine(s string) (milli float64, inRange bool, err error) {
+	q, err := Parse(s)
+	if err != nil || q.exact == nil || !q.InRange() {
+		return float64(q.milli), q.InRange(), err
+	}
+	const perMilli = 1_000_000
+	// A quantity has no smaller part than a billionth; as many as there are may not fit.
+	nano := q.exact.ScaledValue(resource.Nano)
+	if q.exact.Cmp(*resource.NewScaledQuantity(nano, resource.Nano)) != 0 {
+		return float64(q.milli), true, nil
+	}
+	return float64(nano) / perMilli, true, nil
+}
+
 func fromLibrary(q *resource.Quantity) Quantity {
 	milli := q.MilliValue()
 	if -maxExact < milli && milli < maxExact && q.Cmp(*resource.NewMilliQuantity(milli, resource.DecimalSI)) == 0 {

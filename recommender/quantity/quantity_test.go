@@ -43,6 +43,23 @@ func TestMilliRoundsAwayFromZeroAndOverflowsSilently(t *testing.T) {
 	}
 }
 
+func TestFineQuantitiesHaveTheirFraction(t *testing.T) {
+	for in, want := range map[string]float64{
+		"0": 0, "500u": 0.5, "0.0005": 0.5, "1n": 1e-6, "123456789n": 123.456789, "1500m": 1500, "1Gi": 1073741824000, "-1.0001": -1000.1, "0.00000000001": 1e-6,
+		"5000000000.0000001": 5000000000000.0001, "9223372036854774.9995": 9223372036854775000,
+	} {
+		if got, inRange, err := ParseFine(in); math.Abs(got-want) > 1e-15*math.Abs(want) || !inRange || err != nil {
+			t.Errorf("ParseFine(%q) = %v, %t, %v; want %v", in, got, inRange, err, want)
+		}
+	}
+	if _, inRange, err := ParseFine("1E"); inRange || err != nil {
+		t.Errorf("1E: %t, %v", inRange, err)
+	}
+	if _, _, err := ParseFine("x"); err == nil {
+		t.Error("x is no quantity")
+	}
+}
+
 func TestMalformedQuantitiesAreRefused(t *testing.T) {
 	for _, in := range []string{"", "1x", "1 m", "1mm", "1e-999999999", "1e2000000000", "--1", "1.2.3", "1KI", "١", "0x10", "1_000"} {
 		if _, err := Parse(in); err == nil {

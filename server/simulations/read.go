@@ -252,7 +252,7 @@ func (r *simulationReader) containers(w *simulation.Workload, pod *setpointv1.Po
 		for _, resource := range []string{"cpu", "memory"} {
 			if text, has := c.GetRequests()[resource]; has {
 				milli := r.amount(fmt.Sprintf("workload.podTemplate.containers[%d].requests[%q]", i, resource), text)
-				container.Requests = append(container.Requests, recommender.ResourceUsage{Resource: resource, Milli: milli})
+				container.Requests = append(container.Requests, recommender.ResourceUsage{Resource: resource, Milli: int64(math.Ceil(milli))})
 			}
 		}
 		w.Containers = append(w.Containers, container)
@@ -285,9 +285,9 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 	for i := range spec.Metrics {
 		m := &spec.Metrics[i]
 		u := simulation.Usage{Metric: simulation.MetricName(m)}
-		u.PerLoad = float64(r.amount(fmt.Sprintf("workload.usagePerLoad[%d]", i), perLoad[i]))
+		u.PerLoad = r.amount(fmt.Sprintf("workload.usagePerLoad[%d]", i), perLoad[i])
 		if i < len(idle) {
-			u.Idle = float64(r.amount(fmt.Sprintf("workload.idleUsage[%d]", i), idle[i]))
+			u.Idle = r.amount(fmt.Sprintf("workload.idleUsage[%d]", i), idle[i])
 		}
 		if m.Type != recommender.ResourceMetric && m.Type != recommender.ContainerResourceMetric {
 			u.Delay = delay
@@ -308,9 +308,9 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 	}
 }
 
-// amount reads a quantity of at least 0, in milli-units.
-func (r *simulationReader) amount(field, text string) int64 {
-	milli, inRange, err := quantity.ParseMilli(text)
+// amount reads a quantity of at least 0, in milli-units, of which there may be parts.
+func (r *simulationReader) amount(field, text string) float64 {
+	milli, inRange, err := quantity.ParseFine(text)
 	if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
 		r.refuse(field, `Invalid value: %q: must be a quantity of at least 0, such as "250m" or "1Gi"`, apierror.Clip(text))
 		return 0

@@ -96,21 +96,24 @@ func TestSimulateSpecsSideBySide(t *testing.T) {
 func TestSimulateAWorkload(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	all, err := simulate(t.Context(), s, &setpointv1.SimulateRequest{
-		Spec: servertest.SimulatedSpec(50, 10),
-		Workload: &setpointv1.SimulatedWorkload{
-			PodTemplate:  &setpointv1.Pod{Name: "web", Containers: []*setpointv1.Container{{Name: "app", Requests: map[string]string{"cpu": "1"}}}},
-			UsagePerLoad: []string{"100m"},
-		},
-		Load: []*setpointv1.LoadPoint{{Offset: durationpb.New(0), Value: 10}, {Offset: durationpb.New(time.Hour), Value: 40}},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	last := all[len(all)-2]
-	// 40 units at 0.1 cores are 4 cores, 8 pods at half a core.
-	if len(all) != 241 || last.GetDesiredReplicas() != 8 || last.GetNeededReplicas() != 8 || last.GetTime().AsTime().Unix() != 3600-15 {
-		t.Errorf("%d responses, the last %v", len(all), last)
+	// A unit may take less than a milli-core.
+	for perLoad, scale := range map[string]float64{"100m": 1, "200u": 500} {
+		all, err := simulate(t.Context(), s, &setpointv1.SimulateRequest{
+			Spec: servertest.SimulatedSpec(50, 10),
+			Workload: &setpointv1.SimulatedWorkload{
+				PodTemplate:  &setpointv1.Pod{Name: "web", Containers: []*setpointv1.Container{{Name: "app", Requests: map[string]string{"cpu": "1"}}}},
+				UsagePerLoad: []string{perLoad},
+			},
+			Load: []*setpointv1.LoadPoint{{Offset: durationpb.New(0), Value: 10 * scale}, {Offset: durationpb.New(time.Hour), Value: 40 * scale}},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		last := all[len(all)-2]
+		// 40 units at 0.1 cores are 4 cores, 8 pods at half a core.
+		if len(all) != 241 || last.GetDesiredReplicas() != 8 || last.GetNeededReplicas() != 8 || last.GetTime().AsTime().Unix() != 3600-15 {
+			t.Errorf("%s: %d responses, the last %v", perLoad, len(all), last)
+		}
 	}
 }
 

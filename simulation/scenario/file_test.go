@@ -477,6 +477,18 @@ func TestADurationOfNothingIsRefused(t *testing.T) {
 	}
 }
 
+// A unit of load may take less than a milli-unit; what a pod requests is rounded up, as the API server does.
+func TestLoadMayUsePartsOfAMilliUnit(t *testing.T) {
+	t.Parallel()
+	s, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {requests: {cpu: 1200u}, usage: [{metric: cpu, perLoad: 200u, idle: 0.0015, warmup: 7n}]}\n"), nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if u := s.Workload.Usage[0]; u.PerLoad != 0.2 || u.Idle != 1.5 || u.Warmup != 7e-6 || s.Workload.Containers[0].Requests[0].Milli != 2 {
+		t.Errorf("%+v, %v", u, s.Workload.Containers)
+	}
+}
+
 // What has a limit and no request requests that, as the API server has it; what has a request keeps it.
 func TestALimitIsTheRequestWhereNoneIsWritten(t *testing.T) {
 	t.Parallel()

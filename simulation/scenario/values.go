@@ -76,26 +76,26 @@ func word[T any](to *T, words []string, values []T) func(document.Value) {
 	}
 }
 
-// amount reads a quantity of at least 0, in milli-units.
+// amount reads a quantity of at least 0, in milli-units, of which there may be parts.
 func amount(to *float64) func(document.Value) {
 	return func(v document.Value) {
 		text, ok := v.Raw()
 		if !ok {
 			return
 		}
-		milli, inRange, err := quantity.ParseMilli(text)
+		milli, inRange, err := quantity.ParseFine(text)
 		if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
 			v.Refuse(`must be a quantity of at least 0, such as "250m" or "1Gi"`)
 			return
 		}
-		*to = float64(milli)
+		*to = milli
 	}
 }
 
 // resources are the resources that containers can request.
 var resources = []string{"cpu", "memory"}
 
-// amounts reads quantities of resources.
+// amounts reads quantities of resources, rounded up to milli-units as the API server does.
 func amounts(to *[]recommender.ResourceUsage) func(document.Value) {
 	return func(v document.Value) {
 		var fields []document.Field
@@ -103,7 +103,7 @@ func amounts(to *[]recommender.ResourceUsage) func(document.Value) {
 			fields = append(fields, document.Optional(name, func(v document.Value) {
 				var milli float64
 				amount(&milli)(v)
-				*to = append(*to, recommender.ResourceUsage{Resource: name, Milli: int64(milli)})
+				*to = append(*to, recommender.ResourceUsage{Resource: name, Milli: int64(math.Ceil(milli))})
 			}))
 		}
 		v.Map(fields...)
