@@ -466,6 +466,24 @@ func TestHalfSentRequestsAreCutOffByTheDrainTimeout(t *testing.T) {
 	wantStopSoon(t, s)
 }
 
+// A caller of StreamRecommend that reads none of its responses does not hold up a stop until the drain timeout.
+func TestAStreamThatNobodyReadsDoesNotHoldUpADrain(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.DrainTimeout = 2 * soon })
+	stream, err := s.Recommendations.StreamRecommend(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 500 { // whose responses are several times what a stream may be sent unread
+		req := servertest.WebRequest(t)
+		req.Explain, req.DryRun = true, true
+		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: "x", Request: req}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantStopSoon(t, s)
+}
+
 // Whoever connects to the port of gRPC and sends nothing, or stops in its handshake, keeps nobody else there, and does not
 // hold up a stop at all: gRPC itself waits for such connections before it closes any other, some seconds longer than the
 // drain timeout.

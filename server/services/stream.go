@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -18,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/requests"
+	"github.com/setpoint-dev/setpoint/server/streams"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
@@ -40,15 +42,9 @@ func (s *Recommendations) streamEncoded(stream grpc.ServerStream) error {
 			}
 			return err
 		case req := <-requests:
-			select {
-			case answers.places <- struct{}{}:
-			case <-ctx.Done():
+			if err := answers.room(); err != nil {
 				req.Free()
-				return status.FromContextError(ctx.Err()).Err()
-			}
-			if err := answers.caughtUp(); err != nil {
-				req.Free()
-				return status.FromContextError(err).Err()
+				return err
 			}
 			req.began = time.Now()
 			s.admitStreamed(ctx, req)
@@ -162,6 +158,8 @@ type answerer struct {
 	places  chan struct{}
 	running sync.WaitGroup
 	mu      sync.Mutex // guards stream.SendMsg
+	// sends counts the beginnings and ends of sends: it is odd during one.
+	sends atomic.Uint64
 }
 
 // add starts handling a message, which holds a place.
@@ -182,6 +180,8 @@ func (req *streamed) Do() {
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.sends.Add(1)
+	defer a.sends.Add(1)
 	// An ended stream takes no responses; its reader gets the error.
 	_ = a.stream.SendMsg(m)
 }
@@ -194,13 +194,62 @@ func (a *answerer) answer(req *streamed) *encoded.Message {
 	return a.service.protected(a.ctx, req)
 }
 
-func (a *answerer) wait() { a.running.Wait() }
+// wait waits for the messages in progress. When the server stops, it does not wait for a caller that reads none of their
+// responses: the blocked send fails when the stream ends.
+func (a *answerer) wait() {
+	answered := make(chan struct{})
+	go func() {
+		a.running.Wait()
+		close(answered)
+	}()
+	select {
+	case <-answered:
+		return
+	case <-a.service.draining:
+	}
+	look := time.NewTicker(streams.DrainPatience)
+	defer look.Stop()
+	for before := a.sends.Load(); ; {
+		select {
+		case <-answered:
+			return
+		case <-look.C:
+		}
+		now := a.sends.Load()
+		if now == before && now%2 == 1 {
+			return
+		}
+		before = now
+	}
+}
 
-// caughtUp waits until the caller has read most of its responses, so that the server does not
-// read from callers that do not read.
-func (a *answerer) caughtUp() error {
-	if a.conn == nil {
+// room waits until another message may be answered: a place is free, and the caller has read most of its responses, so that
+// the server does not read from callers that do not read.
+func (a *answerer) room() error {
+	select {
+	case a.places <- struct{}{}:
+	case <-a.service.draining:
+		return apierror.ShuttingDown()
+	case <-a.ctx.Done():
+		return status.FromContextError(a.ctx.Err()).Err()
+	}
+	if a.conn == nil || a.conn.Unsent() <= admission.MostUnsent {
 		return nil
 	}
-	return a.conn.Answers().Below(a.ctx, admission.MostUnsent)
+	ctx, cancel := context.WithCancel(a.ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-a.service.draining:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	switch err := a.conn.Answers().Below(ctx, admission.MostUnsent); {
+	case err == nil:
+		return nil
+	case a.ctx.Err() == nil:
+		return apierror.ShuttingDown()
+	}
+	return status.FromContextError(a.ctx.Err()).Err()
 }

@@ -18,8 +18,8 @@ import (
 const (
 	// UnreadTimeout is how long a response may wait for a caller that reads nothing.
 	UnreadTimeout = time.Minute
-	// drainPatience is how long a stream may take to end after the server begins to stop.
-	drainPatience = time.Second
+	// DrainPatience is how long a stream may take to end after the server begins to stop.
+	DrainPatience = time.Second
 )
 
 // attended is a stream whose sender is attended: a send blocks while the caller does not read.
@@ -77,7 +77,7 @@ func Attend(stream grpc.ServerStream, patience time.Duration, draining <-chan st
 			return status.Errorf(codes.Aborted, "the caller read nothing for %s; read responses as they come, and continue a watch with its last resume token", patience)
 		case <-draining:
 			draining = nil
-			timer := time.NewTimer(drainPatience)
+			timer := time.NewTimer(DrainPatience)
 			defer timer.Stop()
 			late = timer.C
 		case <-late:
