@@ -408,6 +408,7 @@ func (e *editor) idle(s *step) error {
 	}
 	value := func(m *autoscalingv2.MetricSpec) (milli int64, ok bool) {
 		samples, ok := s.total(m)
+		ok = ok && hasTarget(m) // else the controller can't read it
 		for _, v := range samples {
 			if v.milli > 0 && milli > math.MaxInt64-v.milli {
 				return math.MaxInt64, ok
