@@ -301,8 +301,12 @@ func (k *known) lostIn(next *known, now time.Time) (lost []string) {
 // backIn returns the names of those that were deleted and that a later list has again: a failover of the store, or a backup,
 // went back to before the deletion.
 func (k *known) backIn(next *known) (back []string) {
+	deleted := map[string]bool{} // so that not each override is compared with each deletion
+	for _, d := range k.deleted {
+		deleted[d.GetName()] = true
+	}
 	next.each(func(one *stages.Override) {
-		if k.deletedAs(one.Name, one.Created) != nil {
+		if deleted[one.Name] && k.deletedAs(one.Name, one.Created) != nil {
 			back = append(back, one.Name)
 		}
 	})
