@@ -173,7 +173,15 @@ func (p *page) look(event any) {
 	}
 }
 
+// networkChanged is what Chromium says of connections that it ended, also those to this machine,
+// because addresses of the machine changed: Docker's networks come and go beside these tests. The
+// page asks again.
+const networkChanged = "net::ERR_NETWORK_CHANGED"
+
 func (p *page) note(what string) {
+	if strings.Contains(what, networkChanged) {
+		return
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, allowed := range p.allowed {
@@ -279,7 +287,17 @@ func (p *page) goTo(path string) {
 }
 
 // navigate goes to an address, also of another origin.
-func navigate(address string) chromedp.Action[chromedp.Void] { return chromedp.Navigate(address) }
+func navigate(address string) chromedp.Action[chromedp.Void] {
+	return func(ctx context.Context, tab *chromedp.Target) (none chromedp.Void, err error) {
+		for range 5 {
+			none, err = chromedp.Navigate(address)(ctx, tab)
+			if failed := (*chromedp.LoadError)(nil); !errors.As(err, &failed) || failed.ErrorText != networkChanged {
+				break
+			}
+		}
+		return none, err
+	}
+}
 
 // eval returns the value of an expression, or of the promise that it yields.
 func eval[T any](p *page, expression string) T {
