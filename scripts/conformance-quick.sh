@@ -6,7 +6,7 @@
 set -euo pipefail
 shopt -s inherit_errexit
 cd "$(dirname "$0")/.."
-newest=v1.37 older=()
+newest=v1.37 older=() n=0
 IFS=/ read -r part parts <<<"${PART:-1/1}"
 for version in v1.36 v1.28 v1.19 v1.15; do ((n++ % parts != part - 1)) || older+=($version); done
 cache=${SETPOINT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/setpoint}/conformance
