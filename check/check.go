@@ -90,6 +90,8 @@ type SpecReport struct {
 	Kind    string `json:"kind,omitempty"`
 	File    string `json:"file"`
 	OldFile string `json:"oldFile,omitempty"`
+	// Cluster of a stored spec, empty: it says none, as no manifest does.
+	Cluster string `json:"cluster,omitempty"`
 	// OldObject is what it was called before, if that was another name.
 	OldObject string `json:"oldObject,omitempty"`
 	Line      int    `json:"line,omitempty"`
@@ -104,8 +106,6 @@ type SpecReport struct {
 	History *History `json:"history,omitempty"`
 
 	failOn lint.Severity
-	// cluster of a stored spec, empty: it says none.
-	cluster string
 }
 
 // Result is what came of one rule.
@@ -323,7 +323,7 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 		Results: []Result{}, Findings: []lint.Finding{}, failOn: s.FailOn,
 	}
 	if name, named := target.Parse(of.Stored.GetName()); named {
-		out.cluster = name.Cluster
+		out.Cluster = name.Cluster
 	}
 	if c.old != nil && c.new != nil && c.old.File != c.new.File {
 		out.OldFile = c.old.File

@@ -54,7 +54,7 @@ func (r *Report) WriteMarkdown(w io.Writer) error {
 			fmt.Fprintf(&out, "| | and %d more | | | |\n", len(r.Specs)-i)
 			break
 		}
-		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", marks[s.Verdict], code(s.Object), s.What, plain(s.hours()), plain(strings.Join(s.broken(), ", ")))
+		fmt.Fprintf(&out, "| %s | %s | %s | %s | %s |\n", marks[s.Verdict], code(s.object()), s.What, plain(s.hours()), plain(strings.Join(s.broken(), ", ")))
 	}
 	out.WriteString("\n")
 	for _, f := range r.Files {

@@ -79,15 +79,20 @@ func (s *SpecReport) place() string {
 	return out
 }
 
+// object is the autoscaler's, with its cluster if that is known.
+func (s *SpecReport) object() string {
+	if s.Cluster == "" {
+		return s.Object
+	}
+	return s.Object + " of cluster " + s.Cluster
+}
+
 func (s *SpecReport) title() string {
 	kind := s.Kind
 	if kind == "" {
 		kind = "stored spec"
 	}
-	if s.cluster != "" {
-		return kind + " " + s.Object + " of cluster " + s.cluster
-	}
-	return kind + " " + s.Object
+	return kind + " " + s.object()
 }
 
 // rests says what the figures of a history rest on, and what nobody can know; assumptions first.
@@ -242,6 +247,7 @@ func (r *Report) findings() (all []lint.Finding) {
 			f.File, f.Object, f.Field = result.File, result.File, "spec"
 		} else {
 			f.File, f.Object, f.Field, f.Line = s.File, s.Object, "spec", s.Line
+			f.Cluster = s.Cluster
 		}
 		if result.Status == Passed {
 			return
@@ -330,7 +336,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 	for _, s := range r.Specs {
 		var cases []junitCase
 		for i := range s.Results {
-			cases = append(cases, junitOf(text(s.Object), text(s.File), &s.Results[i]))
+			cases = append(cases, junitOf(text(s.object()), text(s.File), &s.Results[i]))
 		}
 		for _, f := range s.Findings {
 			result := Result{Rule: "lint/" + f.Rule, Status: Warned, Title: f.Message, New: f.Arithmetic}
@@ -339,7 +345,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			} else if !f.Severity.AtLeast(lint.Warning) {
 				result.Status = Passed
 			}
-			cases = append(cases, junitOf(text(s.Object), text(s.File), &result))
+			cases = append(cases, junitOf(text(s.object()), text(s.File), &result))
 		}
 		suite(text(s.title()), cases)
 	}

@@ -1,6 +1,8 @@
 package check_test
 
 import (
+	"errors"
+	"io"
 	"strings"
 	"testing"
 
@@ -13,6 +15,26 @@ func TestTheRunHasItsOwnPage(t *testing.T) {
 	var out strings.Builder
 	if err := new(check.Report).WriteSARIF(&out, "v1"); err != nil || !strings.Contains(out.String(), `"informationUri": "`+check.Page+`"`) {
 		t.Errorf("%v\n%.400s", err, out.String())
+	}
+}
+
+// Of a target in two clusters it is told which one a result is about.
+func TestResultsHaveTheirCluster(t *testing.T) {
+	t.Parallel()
+	of := func(cluster string) *check.Report {
+		return &check.Report{Specs: []*check.SpecReport{{Object: "shop/web", Cluster: cluster, File: "web.yaml", Results: []check.Result{{Rule: "bounds", Status: check.Failed}}}}}
+	}
+	for name, write := range map[string]func(*check.Report, io.Writer) error{
+		"text": (*check.Report).WriteText, "Markdown": (*check.Report).WriteMarkdown, "JUnit": (*check.Report).WriteJUnit, "JSON": (*check.Report).WriteJSON,
+		"SARIF": func(r *check.Report, w io.Writer) error { return r.WriteSARIF(w, "v1") },
+	} {
+		var east, west strings.Builder
+		if err := errors.Join(write(of("east"), &east), write(of("west"), &west)); err != nil {
+			t.Fatal(err)
+		}
+		if east.String() == west.String() || !strings.Contains(east.String(), "east") {
+			t.Errorf("%s: %s", name, east.String())
+		}
 	}
 }
 

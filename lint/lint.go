@@ -41,6 +41,8 @@ type Finding struct {
 	File   string `json:"file"`
 	Object string `json:"object"`
 	Field  string `json:"field"`
+	// Cluster of a stored spec, empty: it says none, as no manifest does.
+	Cluster string `json:"cluster,omitempty"`
 	// Line of the field in the file, or of what holds it; 0: not known.
 	Line int `json:"line,omitempty"`
 	// Message is what was found, Arithmetic how that comes, with the spec's own numbers.
@@ -51,6 +53,14 @@ type Finding struct {
 	Link      string `json:"link"`
 	// Index is the place of the autoscaler among Linter.Specs: several may have one name.
 	Index int `json:"-"`
+}
+
+// of is the object, with its cluster if that is known: a target may be in several.
+func (f *Finding) of() string {
+	if f.Cluster == "" || f.Object == "" {
+		return f.Object
+	}
+	return f.Object + " of cluster " + f.Cluster
 }
 
 // Subject is one autoscaler that is looked at.

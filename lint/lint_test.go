@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"testing"
@@ -907,6 +908,35 @@ func TestAutoscalersOfAnotherClusterScaleSomethingElse(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("%d findings, want %d in\n%s", got, want, text)
+		}
+	}
+}
+
+// What is found about a target of one cluster can be told from the same of another's.
+func TestFindingsHaveTheirCluster(t *testing.T) {
+	t.Parallel()
+	in := func(cluster string) string {
+		return "name: clusters/" + cluster + "/namespaces/shop/targets/web\nspec: {minReplicas: 5, maxReplicas: 5, metrics: [" + onCPU + "]}\n"
+	}
+	found := check(t, in("east")+"---\n"+in("west"))
+	for name, write := range map[string]func(io.Writer, []Finding) error{
+		"text":  func(w io.Writer, found []Finding) error { return WriteText(w, found, 1, 0) },
+		"JSON":  WriteJSON,
+		"SARIF": func(w io.Writer, found []Finding) error { return WriteSARIF(w, found, "v1") },
+	} {
+		var all []string
+		for _, f := range found {
+			if f.Rule == "min-equals-max" {
+				var out strings.Builder
+				f.Line = 0
+				if err := write(&out, []Finding{f}); err != nil {
+					t.Fatal(err)
+				}
+				all = append(all, out.String())
+			}
+		}
+		if len(all) != 2 || all[0] == all[1] || !strings.Contains(all[0], "east") || !strings.Contains(all[1], "west") {
+			t.Errorf("%s: %s", name, all)
 		}
 	}
 }

@@ -68,7 +68,8 @@ type Linter struct {
 
 // Refusal is one reason why the service would refuse an autoscaler, of which Check's error has those of all.
 type Refusal struct {
-	File, Object string
+	// File, Object and Cluster are as a Finding's.
+	File, Object, Cluster string
 	// Index is the place of the autoscaler among Specs.
 	Index int
 	// Err names the file.
@@ -233,7 +234,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			if stages, ok := strings.CutPrefix(found[k].Field, "spec.stages"); ok && !of.Manifest {
 				found[k].Field = "stages" + stages // they are beside the spec
 			}
-			found[k].Index, found[k].Line = i, l.lineOf(written, found[k].Field)
+			found[k].Index, found[k].Line, found[k].Cluster = i, l.lineOf(written, found[k].Field), l.cluster(written)
 		}
 		all = append(all, found...)
 	}
@@ -254,7 +255,7 @@ func (l *Linter) refusal(i int, err error) *Refusal {
 			placed = append(placed, fmt.Errorf("%s: %s: %s", file, object, text))
 		}
 	}
-	return &Refusal{file, object, i, errors.Join(placed...)}
+	return &Refusal{file, object, l.cluster(written), i, errors.Join(placed...)}
 }
 
 // lineOf is the line of a field, or of what holds it; 0: not known. An annotation has the stages of an HPA.

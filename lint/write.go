@@ -24,7 +24,7 @@ func WriteText(w io.Writer, findings []Finding, autoscalers, invalid int) error 
 	// Names of metrics may be any text, and those of files, too.
 	plain := printable.Text
 	for _, f := range findings {
-		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", plain(f.File), plain(f.Object), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
+		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", plain(f.File), plain(f.of()), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
 		if f.Simulated {
 			out.WriteString(" (simulated)")
 		}
@@ -70,8 +70,8 @@ func writeCounts(out *strings.Builder, findings []Finding) {
 	objects := make(map[string][]string)
 	for _, f := range findings {
 		counts[f.Rule]++
-		if all := objects[f.Rule]; len(all) <= shown && !slices.Contains(all, f.Object) {
-			objects[f.Rule] = append(all, f.Object)
+		if all := objects[f.Rule]; len(all) <= shown && !slices.Contains(all, f.of()) {
+			objects[f.Rule] = append(all, f.of())
 		}
 	}
 	for i := range Rules {
@@ -170,7 +170,7 @@ func Refused(file string, err error) (all []Finding) {
 	f := Finding{Rule: Invalid.ID, Severity: Invalid.Severity, File: file, Link: Page + "#" + Invalid.ID}
 	var refusal *Refusal
 	if errors.As(err, &refusal) {
-		f.File, f.Object = refusal.File, refusal.Object
+		f.File, f.Object, f.Cluster = refusal.File, refusal.Object, refusal.Cluster
 	}
 	for line := range strings.Lines(err.Error()) {
 		f.Line, f.Field, f.Message = 0, "spec", strings.TrimPrefix(strings.TrimSuffix(line, "\n"), f.File+":")
@@ -204,8 +204,8 @@ type SARIF struct {
 // text is what a finding says, without the parts that it does not have.
 func (f *Finding) text() string {
 	text := f.Message
-	if f.Object != "" {
-		text = f.Object + ": " + text
+	if of := f.of(); of != "" {
+		text = of + ": " + text
 	}
 	if f.Arithmetic != "" {
 		text += " (" + f.Arithmetic + ")"
@@ -256,7 +256,7 @@ func (of *SARIF) Write(w io.Writer, findings []Finding) error {
 		if f.Line > 0 {
 			at.Physical.Region = &sarifRegion{f.Line}
 		}
-		object := cmp.Or(f.Object, f.File)
+		object := cmp.Or(f.of(), f.File)
 		at.Logical = []sarifLogical{{Name: object + "/" + f.Field, Kind: "object", Property: f.Field}}
 		r.Results = append(r.Results, sarifResult{
 			RuleID: f.Rule, RuleIndex: places[f.Rule], Level: string(f.Severity),
