@@ -311,8 +311,12 @@ func (r *simulationReader) usage(w *simulation.Workload, spec *recommender.Spec)
 // amount reads a quantity of at least 0, in milli-units, of which there may be parts.
 func (r *simulationReader) amount(field, text string) float64 {
 	milli, inRange, err := quantity.ParseFine(text)
-	if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
+	switch {
+	case err != nil || milli < 0:
 		r.refuse(field, `Invalid value: %q: must be a quantity of at least 0, such as "250m" or "1Gi"`, apierror.Clip(text))
+		return 0
+	case !inRange || milli > math.MaxInt64/1000:
+		r.refuse(field, "Invalid value: %q: must be at most 9223372036854", apierror.Clip(text))
 		return 0
 	}
 	return milli

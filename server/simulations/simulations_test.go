@@ -216,6 +216,10 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 			r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
 			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"1m", "2m"}, IdleUsage: []string{"1m"}}
 		}, codes.InvalidArgument, "workload.usagePerLoad[1]: must be that of metrics[0], which has the same name: cpu"},
+		"a usage that is too large": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario, r.Load = "", []*setpointv1.LoadPoint{{}, {Offset: durationpb.New(time.Hour), Value: 5}}
+			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"10Ti"}}
+		}, codes.InvalidArgument, "must be at most 9223372036854"},
 		"a bad spec":        {func(r *setpointv1.SimulateRequest) { r.Spec.MaxReplicas = 0 }, codes.InvalidArgument, "spec.maxReplicas"},
 		"an unknown metric": {func(r *setpointv1.SimulateRequest) { r.Spec.Metrics[0].Resource.Name = "memory" }, codes.InvalidArgument, "memory"},
 		"too much":          {func(r *setpointv1.SimulateRequest) {}, codes.ResourceExhausted, "too large: at "},

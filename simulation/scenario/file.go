@@ -26,7 +26,7 @@ const (
 // Open returns the content of a file that a scenario names, at most MaxLoadBytes.
 type Open func(name string) ([]byte, error)
 
-// DefaultStart is the default start of a simulation: a Monday.
+// DefaultStart is the default start of a simulation, a Monday's midnight; in another time zone it is that zone's.
 var DefaultStart = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
 
 // defaultDuration is how long a load without an end is simulated.
@@ -123,6 +123,10 @@ func (r *reader) root(v document.Value) {
 		r.scenario.Seed = *r.seed
 	}
 	r.scenario.Start = r.scenario.Start.In(r.zone)
+	if !r.started {
+		year, month, day := DefaultStart.Date()
+		r.scenario.Start = time.Date(year, month, day, 0, 0, 0, 0, r.zone)
+	}
 	parts.List(r.part)
 	own := r.fleet(clusters)
 	for i := range r.scenario.Workload.Usage {

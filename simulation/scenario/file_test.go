@@ -156,6 +156,17 @@ func TestShapesOfLoad(t *testing.T) {
 	}
 }
 
+// Without a start a simulation begins with a Monday of its zone, whose weekends and hours the load has.
+func TestASimulationBeginsWithItsZonesMonday(t *testing.T) {
+	t.Parallel()
+	for zone, want := range map[string]string{"UTC": "2026-01-05T00:00:00Z", "America/New_York": "2026-01-05T00:00:00-05:00", "Asia/Kolkata": "2026-01-05T00:00:00+05:30"} {
+		got, err := Read(t.Context(), "s.yaml", []byte("timezone: "+zone+"\nduration: 1h\nload: [{constant: 5}]\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n"), nil, nothing)
+		if err != nil || got.Start.Format(time.RFC3339) != want {
+			t.Errorf("%s: %v, %v", zone, got.Start, err)
+		}
+	}
+}
+
 // All that is wrong is told at once, with lines and paths.
 func TestWhatIsWrongWithAScenario(t *testing.T) {
 	t.Parallel()
@@ -175,6 +186,7 @@ workload:
   usage:
     - {metric: cpu, perLoad: 10m}
     - {metric: cpu, perLoad: 10m, follows: me}
+    - {metric: memory, perLoad: 10Ti}
 events:
   - {at: 1s, crash: 2}
 `), nil, nothing)
@@ -190,7 +202,8 @@ events:
 		"s.yaml:13: workload.requests: unknown key gpu",
 		"s.yaml:16: workload.usage[1].follows: must be one of [served offered queueLength queueAge]",
 		"s.yaml:16: workload.usage[1]: duplicate metric",
-		"s.yaml:18: events[0].crash: must be a number between 0 and 1",
+		"s.yaml:17: workload.usage[2].perLoad: must be at most 9223372036854",
+		"s.yaml:19: events[0].crash: must be a number between 0 and 1",
 		"s.yaml:4: load[0].constant: must be a number between 0 and 1e+12",
 		"s.yaml:5: load[1].daily: high is below low",
 		"s.yaml:6: load[2].step: at is missing",

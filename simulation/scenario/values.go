@@ -84,8 +84,12 @@ func amount(to *float64) func(document.Value) {
 			return
 		}
 		milli, inRange, err := quantity.ParseFine(text)
-		if err != nil || !inRange || milli < 0 || milli > math.MaxInt64/1000 {
+		switch {
+		case err != nil || milli < 0:
 			v.Refuse(`must be a quantity of at least 0, such as "250m" or "1Gi"`)
+			return
+		case !inRange || milli > math.MaxInt64/1000:
+			v.Refuse("must be at most 9223372036854")
 			return
 		}
 		*to = milli
