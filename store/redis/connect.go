@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"slices"
@@ -37,9 +38,9 @@ func (o *Options) credentials() func(context.Context) (user, password string, er
 	return func(context.Context) (string, string, error) { return o.Username, o.Secrets.Password(), nil }
 }
 
-// dialer is go-redis' way to connect; nil: its own.
+// dialer is how go-redis connects where there are secrets or TLS, whose errors it says less of; nil: its own way.
 func (o *Options) dialer() func(ctx context.Context, network, address string) (net.Conn, error) {
-	if o.Secrets.TLS == nil && o.Secrets.SentinelPassword == nil {
+	if o.TLS == nil && o.Secrets.TLS == nil && o.Secrets.SentinelPassword == nil {
 		return nil
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
@@ -64,6 +65,9 @@ func (o *Options) connect(ctx context.Context, network, address string) (conn ne
 	if config := o.tlsFor(address); config != nil {
 		secure := tls.Client(raw, config)
 		if err = secure.HandshakeContext(ctx); err != nil {
+			if errors.Is(err, context.DeadlineExceeded) {
+				err = fmt.Errorf("no answer to the TLS handshake, as of a port without TLS, whose URL is redis://: %w", err)
+			}
 			// As an error of dialing, since no command was sent.
 			err = &net.OpError{Op: "dial", Net: network, Addr: raw.RemoteAddr(), Err: err}
 		}

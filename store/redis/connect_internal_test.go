@@ -6,10 +6,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"net"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -97,6 +99,37 @@ func TestARefusedPasswordIsTriedAgainWithNewSecrets(t *testing.T) {
 		_, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Value: []byte("value")})
 		if looked.Load() != 1 || news != (err == nil) || !news && !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("%s: looked %d times, %v", name, looked.Load(), err)
+		}
+	}
+}
+
+// A URL that asks for TLS where there is none, or for none where there is, is told as that: of itself the
+// one is a deadline and the other an end of file.
+func TestAURLOfTheOtherKindIsTold(t *testing.T) {
+	t.Parallel()
+	plain := redistest.Start(t, redistest.Config{})
+	secure := redistest.Start(t, redistest.Config{TLS: redistest.NewTLS(t)})
+	for url, want := range map[string]string{
+		"rediss://" + plain.Addr(): "no answer to the TLS handshake, as of a port without TLS, whose URL is redis://",
+		"redis://" + secure.Addr(): "as one does at a port with TLS, whose URL is rediss://",
+	} {
+		o, err := ParseURL(url)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Timeout = 200 * time.Millisecond
+		s, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
+		err = s.Ping(ctx)
+		cancel()
+		if closed := s.Close(); closed != nil {
+			t.Error(closed)
+		}
+		if err == nil || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", url, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"strings"
 
@@ -127,6 +128,9 @@ func (s *Store) operationError(ctx context.Context, operation string, err error)
 	if errors.Is(err, goredis.Nil) {
 		// go-redis calls sentinels unreachable that answer that there is no such master.
 		err = fmt.Errorf("a sentinel does not know the master of the URL: %w", err)
+	}
+	if operation == "ping" && errors.Is(err, io.EOF) && s.options.TLS == nil && s.options.Secrets.TLS == nil {
+		err = fmt.Errorf("the server ended the connection, as one does at a port with TLS, whose URL is rediss://: %w", err)
 	}
 	err = s.explained(err)
 	kind := faultOf(err).kind
