@@ -382,7 +382,10 @@ func (j *Job) besides(of *shadows.Set, known *record.Record) []byte {
 
 // call is what shadows have to know of the job, all but its decision.
 func (j *Job) call(known *record.Record) *shadows.Call {
-	return &shadows.Call{Input: j.Input, Around: j.around(known), Options: j.Defaults, Least: j.Least, Most: j.Most, Budget: j.Budget}
+	return &shadows.Call{
+		Input: j.Input, Around: j.around(known), Now: j.Now, RestartAfterPause: j.RestartAfterPause,
+		Options: j.Defaults, Least: j.Least, Most: j.Most, Budget: j.Budget,
+	}
 }
 
 // around returns what is around the decision on a record.

@@ -132,7 +132,15 @@ func Open(known *record.Record, hash uint64, c *Call) *Set {
 		of.Settled = append(of.Settled[max(0, len(of.Settled)-recommender.MaxSettled+1):], s.Settled)
 	}
 	s.Basis.History, s.Basis.Stages, s.Basis.Adjusted = of.History, of.Stages, nil
+	s.restart(&s.Basis.History, c, c.Input)
 	return s
+}
+
+// restart has the windows of a history begin anew after a pause, as those of the known record have.
+func (s *Set) restart(h *recommender.History, c *Call, in *recommender.Input) {
+	if c.RestartAfterPause {
+		s.known.RestartAfterPause(h, c.Now, in)
+	}
 }
 
 // own returns the history of the decision's spec; nil: there is none. Where no hash is that of the spec, it is that of a
@@ -179,6 +187,9 @@ type Call struct {
 	Input    *recommender.Input
 	Around   stages.Around
 	Decision *recommender.Decision
+	// Now is when it is made. RestartAfterPause reports whether windows that a pause has emptied begin anew.
+	Now               time.Time
+	RestartAfterPause bool
 	// Options are the server's for the caller, nil: the controller's; and Least and Most its caps of bounds; nil: there are none.
 	Options     *recommender.Options
 	Least, Most *int32
@@ -300,6 +311,9 @@ func (s *Set) decide(c *Call, index int, spec *storedv1.ShadowSpec) *storedv1.Sh
 	}
 	if plan != nil && plan.Forecast != nil {
 		around.Past = c.past(plan.Forecast)
+	}
+	if problem == "" {
+		s.restart(&of.History, c, in)
 	}
 	alone := problem == "" && around.Alone(in, &of.History, of.Stages, false)
 	if problem == "" && !c.affords(in, alone) {

@@ -281,7 +281,7 @@ func windowed(average string) *setpointv1.HorizontalPodAutoscalerSpec {
 }
 
 // A shadow with the spec in use never differs, from whenever on there is one: with scale events, changes that fail,
-// other writers, metrics that fail, and stages.
+// other writers, metrics that fail, pauses, and stages.
 func TestPropertyAShadowWithTheSpecInUseNeverDiffers(t *testing.T) {
 	s := servertest.Start(t)
 	random := rand.New(rand.NewPCG(33, 3))
@@ -298,7 +298,7 @@ func TestPropertyAShadowWithTheSpecInUseNeverDiffers(t *testing.T) {
 		}
 		load = max(0, load+random.Int32N(81)-40)
 		req := servertest.Queue(servertest.Web, replicas, load)
-		req.Spec, req.Stages = spec, stages
+		req.Spec, req.Stages, req.RestartAfterPause = spec, stages, random.IntN(2) == 0
 		if random.IntN(20) == 0 {
 			req.ExternalMetrics = nil
 		}
@@ -323,6 +323,36 @@ func TestPropertyAShadowWithTheSpecInUseNeverDiffers(t *testing.T) {
 			}
 		}
 		s.Clock.Advance(time.Duration(5+random.IntN(30)) * time.Second)
+		if random.IntN(20) == 0 {
+			s.Clock.Advance(time.Hour)
+		}
+	}
+}
+
+// For a caller that asks for that, windows begin anew after a pause, those of shadows as well: neither a shadow nor a spec that
+// was one, and is in use since the pause, obeys the first value at once.
+func TestAPauseRestartsTheWindowsOfShadows(t *testing.T) {
+	for _, moved := range []bool{false, true} {
+		s := servertest.Start(t)
+		spec, other := windowed("10"), windowed("20")
+		set(t, s, servertest.Web, spec, shadow("next", other))
+		ask := func(spec *setpointv1.HorizontalPodAutoscalerSpec, replicas, queue int32) int32 {
+			req := servertest.Queue(servertest.Web, replicas, queue)
+			req.Spec, req.RestartAfterPause = spec, true
+			s.Clock.Advance(servertest.Period)
+			return s.Recommend(t, req).GetDesiredReplicas()
+		}
+		for range 4 {
+			ask(spec, 12, 120)
+		}
+		s.Clock.Advance(time.Hour)
+		if moved {
+			spec = other
+		}
+		got, beside := ask(spec, 12, 20), only(t, s, servertest.Web)
+		if got != 12 || beside.GetDesiredReplicas() != 12 || beside.GetProblem() != "" {
+			t.Errorf("moved %t: after the pause %d, the shadow: %v", moved, got, beside)
+		}
 	}
 }
 
