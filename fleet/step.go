@@ -332,8 +332,11 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	} else if spec.SurviveOne {
 		nominal(in, r.nominalCount(seats, in.Scale.SpecReplicas))
 	}
-	if !spec.SurviveOne && in.Scale.SpecReplicas > 0 { // a lower count would never be shared out, and so be decided time and again
+	if in.Scale.SpecReplicas > 0 { // a lower count would never be shared out, and so be decided time and again
 		least := w.split.bottom(seats)
+		if spec.SurviveOne {
+			least = min(least, 1) // what is beyond is there in case a member is lost
+		}
 		in.Spec.MinReplicas, in.Spec.MaxReplicas = max(in.Spec.MinReplicas, least), max(in.Spec.MaxReplicas, least)
 	}
 	settlePart(&history, in.Scale.SpecReplicas)

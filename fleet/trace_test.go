@@ -1569,6 +1569,10 @@ func TestWhatMembersKeepIsTheCount(t *testing.T) {
 			w.of("b").least, w.of("a").silent = 1, true
 		}, 1, 5},
 		"surviving the loss of one": {func(w *world) { w.spec.SurviveOne, w.of("a").least, w.of("b").least = true, 7, 4 }, 3, 11},
+		"the same, where 0 are wanted": {func(w *world) {
+			w.spec.Engine.Metrics, w.spec.Engine.MinReplicas, w.spec.Options.ScaleToZero = []recommender.MetricSpec{external(true, 10_000)}, 0, true
+			w.spec.SurviveOne, w.of("a").least, w.of("b").least = true, 1, 1
+		}, 0, 2},
 	} {
 		w := newWorld(t, utilization(50), 4, 4)
 		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
