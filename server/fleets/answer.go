@@ -48,6 +48,7 @@ func (c *call) respond(next *state, a *fleet.Answer) *setpointv1.RecommendRespon
 	if c.decided != nil && c.decided.decision.Error != "" && !c.blind {
 		d.Error = failure(next.decisions.Status.Conditions)
 	}
+	a.Holds = a.Holds && !d.Changes() // its own bounds, or an override, count before the fleet has decided
 	response := conversion.Response(&d)
 	response.RecommendationId = "" // there is nothing to report: the next call shows the replicas
 	response.Fleet = conversion.FleetShare(a)
@@ -138,7 +139,7 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	}
 	d.Status = recommender.Status{
 		CurrentReplicas: current, DesiredReplicas: d.Desired, Conditions: conditions,
-		CurrentMetrics: next.decisions.Status.CurrentMetrics,
+		CurrentMetrics: c.readings(next.decisions.Status.CurrentMetrics),
 	}
 	if j.Input.HasGeneration {
 		d.Status.ObservedGeneration = new(j.Input.Generation)
@@ -151,10 +152,26 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	return d
 }
 
+// readings are those of the last decision, unless the fleet had other metrics then: the member has not asked about these, and
+// agents refuse an answer that tells of them.
+func (c *call) readings(last []recommender.MetricStatus) []recommender.MetricStatus {
+	metrics := c.told.fleet.Engine.Metrics
+	for i := range last {
+		m := &last[i]
+		if i >= len(metrics) {
+			return nil
+		}
+		if of := &metrics[i]; m.Type != "" && (m.Type != of.Type || m.Resource != of.Resource || m.Container != of.Container || m.Metric.Name != of.Metric.Name) {
+			return nil
+		}
+	}
+	return last
+}
+
 // shareText is the sentence about a share.
 func shareText(a *fleet.Answer) string {
 	if a.Decided.IsZero() {
-		return "the fleet has not decided yet: the count stays as it is"
+		return "the fleet has not decided yet"
 	}
 	text := fmt.Sprintf("share of fleet: %d of %d", a.Share, a.Total)
 	if a.Unplaced > 0 {

@@ -236,3 +236,49 @@ func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
 	pin(fleetName, 5)
 	want("pinned, and the fleet to fewer", "DesiredWithinRange", 14, 1, 15)
 }
+
+// An answer that says that the fleet holds keeps the count: agents refuse any other. Before the fleet has decided the bounds of a
+// member and its overrides count all the same, and then it does not hold.
+func TestAFleetThatHoldsChangesNothing(t *testing.T) {
+	t.Parallel()
+	const undecided = "the fleet has not decided yet"
+	for name, tt := range map[string]struct {
+		has    int32
+		own    func(*setpointv1.RecommendRequest)
+		pin    *int32
+		wanted int32
+		reason string
+	}{
+		"within its bounds":          {has: 7, own: ownBounds(3, 100), wanted: 7},
+		"below its own minimum":      {has: 1, own: ownBounds(3, 100), wanted: 3, reason: undecided},
+		"above its own maximum":      {has: 9, own: ownBounds(1, 4), wanted: 4, reason: undecided},
+		"above the fleet's maximum":  {has: 30, own: ownBounds(1, 100), wanted: 20, reason: undecided},
+		"beside an override's count": {has: 3, own: ownBounds(1, 100), pin: proto.Int32(5), wanted: 5, reason: "Overridden (" + west + "/overrides/test): test"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, onMemory())
+			spec := queueFleet(2, 100, east, west)
+			spec.Fleet.Members[1].MaxReplicas = proto.Int32(20)
+			s.set(t, spec)
+			if tt.pin != nil {
+				if _, err := setpointv1.NewOverrideServiceClient(s.Conn).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, OverrideId: "test", Override: &setpointv1.Override{
+					Pin: tt.pin, Reason: "test", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour)),
+				}}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := s.call(t, member(west, tt.has, 60, tt.own))
+			if got.GetDesiredReplicas() != tt.wanted || got.GetReason() != tt.reason || got.GetFleet().GetHolds() != (tt.has == tt.wanted) || got.GetFleet().GetDecisionTime() != nil {
+				t.Errorf("before it has decided: %v", got)
+			}
+			s.call(t, member(east, 3, 60))
+			if got := s.call(t, member(west, tt.wanted, 60, tt.own)); got.GetFleet().GetHolds() {
+				t.Errorf("it has decided: %v", got)
+			}
+			if f := s.fleet(t); !f.GetMembers()[1].GetApplied() {
+				t.Errorf("it did what it was told: %v", f)
+			}
+		})
+	}
+}

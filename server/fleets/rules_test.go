@@ -146,6 +146,31 @@ func TestRequestsMustHaveTheFleetsMetrics(t *testing.T) {
 	}
 }
 
+// Until the next decision an answer tells nothing of metrics that the fleet has no more: agents refuse what they have not asked about.
+func TestAnswersHaveNoReadingsOfFormerMetrics(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := queueFleet(2, 100, west, east)
+	s.set(t, spec)
+	s.call(t, member(west, 3, 60))
+	if got := s.call(t, member(east, 3, 60)).GetStatus().GetCurrentMetrics(); len(got) != 1 || got[0].GetExternal().GetMetric().GetName() != "queue" {
+		t.Fatalf("at first: %v", got)
+	}
+	spec.Spec.Metrics[0].External.Metric.Name, spec.Fleet.Scopes = "mails", map[string]string{"External:mails": "PER_MEMBER"}
+	s.set(t, spec)
+	others := func(r *setpointv1.RecommendRequest) {
+		r.Spec.Metrics[0].External.Metric.Name, r.ExternalMetrics[0].Metric.Name = "mails", "mails"
+	}
+	if got := s.call(t, member(west, 3, 60, others)).GetStatus().GetCurrentMetrics(); len(got) != 0 {
+		t.Errorf("before the next decision: %v", got)
+	}
+	s.Clock.Advance(15 * time.Second)
+	s.call(t, member(east, 6, 60, others))
+	if got := s.call(t, member(west, 6, 60, others)).GetStatus().GetCurrentMetrics(); len(got) != 1 || got[0].GetExternal().GetMetric().GetName() != "mails" {
+		t.Errorf("after it: %v", got)
+	}
+}
+
 // Who is not a member learns the same of a fleet as of none.
 func TestStrangersLearnNothingOfAFleet(t *testing.T) {
 	t.Parallel()
