@@ -203,22 +203,26 @@ func silentText(parts []part) string {
 // decide decides for the sum. A metric that is not wholly known counts only if what is known of it
 // proposes more replicas than there are; else it fails.
 func (s *Spec) decide(now time.Time, in *recommender.Input, doubts []doubt, history *recommender.History) (recommender.Decision, recommender.History) {
-	decide := s.Decide
-	if decide == nil {
-		decide = recommender.Recommend
-	}
+	var least []int32
 	if len(doubts) > 0 {
+		least = make([]int32, len(in.Readings))
 		metrics := make([]int, len(doubts))
 		for i, doubt := range doubts {
 			metrics[i] = doubt.metric
 		}
 		recommender.Proposals(now, in, history, metrics, func(i int, proposal int32, failed bool) {
+			if !failed {
+				least[metrics[i]] = proposal
+			}
 			if failed || proposal <= in.Scale.SpecReplicas {
 				in.Readings[metrics[i]] = doubts[i].readings
 			}
 		})
 	}
-	return decide(now, in, history)
+	if s.Decide == nil {
+		return recommender.Recommend(now, in, history)
+	}
+	return s.Decide(now, in, least, history)
 }
 
 // nominal makes the input that of count replicas in place of more that bear the same load: the others are

@@ -44,8 +44,9 @@ type Spec struct {
 	// MaxMoves limits the replicas that one decision moves between members in order to rebalance; 0: none
 	// are moved but from drained members, one a decision.
 	MaxMoves int32
-	// Decide makes the decision; nil: recommender.Recommend. The input is valid until it returns.
-	Decide func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History)
+	// Decide makes the decision; nil: recommender.Recommend. least is what metrics propose at least that are known in part
+	// only, by index, also of those that fail for that; nil: there are none. The input is valid until it returns.
+	Decide func(now time.Time, in *recommender.Input, least []int32, history *recommender.History) (recommender.Decision, recommender.History)
 }
 
 // Member is one member of a fleet.

@@ -117,8 +117,8 @@ func runFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, l
 func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, limits Limits) (*fleetRun, error) {
 	f := &fleetRun{rule: rule, result: &Result{}, spec: s.Fleet.spec(s, a, rule), nextRound: s.Loop.Offset, federated: newFederated(s, a)}
 	around := engineIn(s, a).(*production)
-	f.spec.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
-		return around.kept.Recommend(stages.Around{Plan: around.plan, Overrides: stages.InForce(around.overrides, now)}, now, in, history)
+	f.spec.Decide = func(now time.Time, in *recommender.Input, least []int32, history *recommender.History) (recommender.Decision, recommender.History) {
+		return around.kept.Recommend(stages.Around{Plan: around.plan, Overrides: stages.InForce(around.overrides, now), Least: least}, now, in, history)
 	}
 	all := *s
 	loads := []*Trace{s.Load}

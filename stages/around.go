@@ -25,6 +25,16 @@ type Around struct {
 	Turns []int64
 	// Past is what is known of the target's past, for the plan's forecast; nil: nothing is.
 	Past *Past
+	// Least is what metrics propose at least of which only a part is known, by index; nil, or 0: all is known, or nothing.
+	Least []int32
+}
+
+// least is what a metric proposes at least, see Least.
+func (a *Around) least(metric int) int32 {
+	if metric >= len(a.Least) {
+		return 0
+	}
+	return a.Least[metric]
 }
 
 // Empty reports whether a decision is the engine's alone.

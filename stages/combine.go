@@ -61,8 +61,12 @@ func (r *run) combine(c *recommender.Combining) {
 	value := largestOf(c.Metrics)
 	if p := r.plan.Combine; p != nil && p.Method != Max {
 		if combined, ok := p.of(c.Metrics, o.counted, r.order(c)); ok {
+			o.partly = p.Method == Weighted && r.isPartly(c)
 			r.tellCombined(c, &o, value, combined)
-			value = combined
+			if value = combined; o.holds(combined) && !o.failed {
+				value = c.Current
+			}
+			o.partly = false
 			c.Combined, c.Name = true, string(p.appendTo(make([]byte, 0, 64), o.counted))
 		}
 	}
@@ -86,17 +90,36 @@ func (r *run) combine(c *recommender.Combining) {
 	}
 }
 
-const becauseFailed = " because a metric failed"
+// isPartly reports whether of a metric that has a proposal only a part is known: what it adds to a mean may be more. Other methods
+// take it only where it is above the current count, and then more of it leads to no other count below that.
+func (r *run) isPartly(c *recommender.Combining) bool {
+	for i := range r.plan.Metrics {
+		if r.least(i) == 0 {
+			continue
+		}
+		if e := r.evaluationOf(c, i); e != nil && e.Failure == nil && !e.Ignored && e.Instead == "" {
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	becauseFailed = " because a metric failed"
+	becausePartly = " because only a part of a metric is known"
+)
 
 // outcome is what becomes of a combined value before windows.
 type outcome struct {
 	current int32
 	counted int
 	failed  bool
+	// partly reports whether it may be more, since only a part of a metric is known.
+	partly bool
 }
 
-// holds reports whether failed metrics hold the count, because it would fall.
-func (o *outcome) holds(value int32) bool { return o.failed && value < o.current }
+// holds reports whether what is not known holds the count, because it would fall.
+func (o *outcome) holds(value int32) bool { return (o.failed || o.partly) && value < o.current }
 
 func (o *outcome) of(value int32) int32 {
 	if o.holds(value) {
@@ -228,7 +251,11 @@ func (r *run) tellCombined(c *recommender.Combining, o *outcome, largest, combin
 		b = append(b, ": "...)
 		if o.holds(combined) {
 			b = append(appendInt(append(b, "at least "...), combined), ", held at "...)
-			b = append(appendInt(b, after), becauseFailed...)
+			why := becauseFailed
+			if !o.failed {
+				why = becausePartly
+			}
+			b = append(appendInt(b, after), why...)
 		} else {
 			b = appendInt(b, after)
 		}

@@ -225,3 +225,33 @@ func TestCombinersHoldInAllProfiles(t *testing.T) {
 		}
 	}
 }
+
+// A mean with a metric of which only a part is known holds the count where it is below: more of the metric would raise it.
+func TestAMeanWithAPartOfAMetric(t *testing.T) {
+	for name, c := range map[string]struct {
+		least []int32
+		want  int32
+		told  string
+	}{
+		"all is known":              {nil, 8, ""},
+		"a part is known":           {[]int32{15}, 12, "WEIGHTED of External:queue 15, External:load 1: at least 8, held at 12 because only a part of a metric is known; MAX would be 15"},
+		"a part is known of others": {[]int32{0, 0, 7}, 8, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newPair(t, stages.Plan{Combine: &stages.Combine{Method: stages.Weighted, Weights: []int64{1, 1}}})
+			g.around.Least = c.least
+			_, all := g.rounds("10:00:00", "10:10:00", 12, series(150), series(1))
+			d := all["10:09:45"]
+			if d.Desired != c.want {
+				t.Errorf("%d, want %d", d.Desired, c.want)
+			}
+			if got := told(&d, recommender.StageCombine); c.told != "" && (len(got) != 1 || got[0] != c.told) {
+				t.Errorf("told %q, want %q", got, c.told)
+			}
+			d = g.round(clock(t, "10:10:00"), d.Desired, series(150), series(40))
+			if d.Desired <= c.want {
+				t.Errorf("with more: %d", d.Desired)
+			}
+		})
+	}
+}

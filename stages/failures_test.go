@@ -229,6 +229,26 @@ func TestFallback(t *testing.T) {
 			t.Errorf("with one of them: %d by path %v", d.Desired, d.Path)
 		}
 	})
+	for name, c := range map[string]struct {
+		fallback stages.Fallback
+		combine  *stages.Combine
+		want     int32
+	}{
+		"a part is known, which asks for more":               {stages.Fallback{Replicas: 5}, nil, 8},
+		"a part is known, which asks for less":               {stages.Fallback{Replicas: 9}, nil, 9},
+		"a part is known, UP_ONLY":                           {stages.Fallback{Replicas: 5, UpOnly: true}, nil, 12},
+		"a part is known of an ignored one":                  {stages.Fallback{}, nil, 8},
+		"a part is known of an ignored one, of the smallest": {stages.Fallback{}, &stages.Combine{Method: stages.Min}, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newPair(t, stages.Plan{Fallbacks: []stages.Fallback{c.fallback}, Combine: c.combine})
+			g.around.Least = []int32{8}
+			if _, all := g.rounds("10:00:00", "10:06:00", 12, away, series(3)); all["10:05:45"].Desired != c.want {
+				d := all["10:05:45"]
+				t.Errorf("%d, want %d: %q", d.Desired, c.want, told(&d, recommender.StageFallback))
+			}
+		})
+	}
 	t.Run("another that fails still blocks", func(t *testing.T) {
 		g := newPair(t, with(stages.Fallback{Replicas: 5}))
 		d := g.round(clock(t, "10:00:00"), 12, away, away)

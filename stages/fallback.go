@@ -47,6 +47,10 @@ func (r *run) fallbacks(c *recommender.Combining) {
 	if len(ignored) < len(c.Metrics) { // where none is left all fail, as in HPA
 		for _, f := range ignored {
 			e := r.evaluationOf(c, f.Metric)
+			if r.least(f.Metric) > 0 && (r.plan.Combine == nil || r.plan.Combine.Method == Max) { // what is known still counts
+				r.substitute(c, f, e)
+				continue
+			}
 			e.Ignored, c.Edited = true, true
 			r.inFallback(e, r.plan.Metrics[f.Metric])
 			a := r.ofFallback(f)
@@ -97,7 +101,11 @@ func (r *run) ofFallback(f *Fallback) recommender.Adjustment {
 func (r *run) substitute(c *recommender.Combining, f *Fallback, e *recommender.MetricEvaluation) {
 	a := r.ofFallback(f)
 	proposal, what := f.Replicas, fmt.Sprintf("%d replicas are proposed instead", f.Replicas)
-	if f.Replicas == 0 {
+	switch {
+	case f.Replicas > 0:
+	case f.LastGood == 0:
+		what = "the decision is made without what is not known of it"
+	default:
 		m := &r.state.Metrics[f.Metric]
 		age := r.since(m.ProposedAt)
 		if m.ProposedAt == 0 || age > f.LastGood {
@@ -106,6 +114,10 @@ func (r *run) substitute(c *recommender.Combining, f *Fallback, e *recommender.M
 		proposal = m.Proposal
 		what = fmt.Sprintf("its last %d replicas, proposed %s ago, are proposed again", proposal, age)
 		a.Until = time.UnixMilli(m.ProposedAt).UTC().Add(f.LastGood)
+	}
+	if least := r.least(f.Metric); proposal < least { // a scale-down below what is known to be needed helps nobody
+		what += fmt.Sprintf(", but at least the %d that its known part asks for", least)
+		proposal = least
 	}
 	if f.UpOnly && proposal < c.Current {
 		what += fmt.Sprintf(", but at least the current %d", c.Current)

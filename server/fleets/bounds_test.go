@@ -282,3 +282,48 @@ func TestAFleetThatHoldsChangesNothing(t *testing.T) {
 		})
 	}
 }
+
+// The fallback of a metric that one member can't read proposes no fewer replicas than the parts ask for that others read.
+func TestAFallbackIsAtLeastWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := queueFleet(2, 100, west, east, north)
+	spec.Stages = &setpointv1.Stages{Fallbacks: []*setpointv1.MetricFallback{{
+		Metric: "External:queue", FailureDuration: durationpb.New(time.Minute), Replicas: proto.Int32(10),
+	}}}
+	s.set(t, spec)
+	has := map[string]int32{west: 30, east: 30, north: 30}
+	away := func(r *setpointv1.RecommendRequest) {
+		r.ExternalMetrics, r.MetricErrors = nil, []*setpointv1.MetricError{{Metric: "External:queue", Message: "the adapter is away"}}
+	}
+	lowest := int32(90)
+	periods := func(n int, ofNorth func(*setpointv1.RecommendRequest)) {
+		for range n {
+			for _, name := range []string{west, east, north} {
+				req := member(name, has[name], 300)
+				if name == north {
+					ofNorth(req)
+				}
+				got := s.call(t, req)
+				has[name], lowest = got.GetDesiredReplicas(), min(lowest, got.GetFleet().GetDesiredReplicas())
+			}
+			s.Clock.Advance(15 * time.Second)
+		}
+	}
+	s.call(t, member(west, 30, 300))
+	s.call(t, member(east, 30, 300))
+	s.call(t, member(north, 30, 300))
+	periods(3, func(*setpointv1.RecommendRequest) {})
+	periods(3, away)
+	if f := s.fleet(t); f.GetDesiredReplicas() != 90 {
+		t.Errorf("before the fallback: %v", f)
+	}
+	periods(10, away)
+	f := s.fleet(t)
+	if f.GetDesiredReplicas() != 60 || has[west]+has[east]+has[north] != 60 || lowest != 60 {
+		t.Errorf("600 of the queue are known, %v run, and there were %d: %v", has, lowest, f)
+	}
+	if told := f.GetAdjustments(); len(told) != 1 || !strings.HasSuffix(told[0].GetMessage(), "; 10 replicas are proposed instead, but at least the 60 that its known part asks for") {
+		t.Errorf("told %v", told)
+	}
+}

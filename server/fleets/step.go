@@ -128,9 +128,9 @@ func (c *call) explain(ctx context.Context, k *known, next *state) error {
 func (c *call) on(ctx context.Context, k *known, record *fleet.Record) (next fleet.Record, answer fleet.Answer, d *decided, err error) {
 	j, of := c.job, k.spec.fleet
 	var failed error
-	of.Decide = func(now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+	of.Decide = func(now time.Time, in *recommender.Input, least []int32, history *recommender.History) (recommender.Decision, recommender.History) {
 		d = &decided{}
-		failed = c.decide(ctx, k, d, now, in, history)
+		failed = c.decide(ctx, k, d, now, in, least, history)
 		return d.decision, d.history
 	}
 	next, answer, err = fleet.Step(j.Now, &of, record, &fleet.Call{
@@ -198,8 +198,9 @@ func (c *call) tell(s *spec) error {
 	return nil
 }
 
-// decide decides for the fleet, with its stages and the overrides in force for it.
-func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, in *recommender.Input, history *recommender.History) error {
+// decide decides for the fleet, with its stages and the overrides in force for it. least is what metrics propose at least
+// that are known in part only.
+func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, in *recommender.Input, least []int32, history *recommender.History) error {
 	if c.job.RestartAfterPause {
 		k.state.decisions.RestartAfterPause(history, now, in)
 	}
@@ -208,7 +209,7 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 		return c.ofStore(ctx, err)
 	}
 	known := k.state.decisions.WithoutFuture(now)
-	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at}
+	around := stages.Around{Plan: k.spec.plan, Overrides: inForce, OverridesAt: at, Least: least}
 	if around.Alone(in, history, known.Stages, known.Adjusted != nil) {
 		d.decision, d.history = recommender.Recommend(now, in, history)
 		return nil
