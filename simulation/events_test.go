@@ -7,6 +7,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
 
 // steps runs a fixed count of web's pods under an event and returns what was seen.
@@ -130,6 +131,29 @@ func TestFailedWritesAreTriedAgain(t *testing.T) {
 	// Decided at 0 and 15 s, written at 2 and 17 s, which fails; decided at 30 s, written at 32 s.
 	if want := []int32{2, 2, 2, 4, 4}; !slices.Equal(replicas, want) || f.FailedWrites != 2 || f.Ups != 1 {
 		t.Errorf("replicas %v, want %v; %d writes failed, want 2; %d did not, want 1", replicas, want, f.FailedWrites, f.Ups)
+	}
+}
+
+// The list of changes has those that the figures count: no write that failed is one.
+func TestChangesThatWereNotWrittenAreNotListed(t *testing.T) {
+	t.Parallel()
+	w := simulation.Workload{Replicas: new(int32(2)), Usage: []simulation.Usage{offered(time.Second)}}
+	s := &simulation.Scenario{Start: start, Duration: 75 * time.Second, Load: trace(t, 0, 4), Workload: w}
+	s.Events = at(0, simulation.Event{Kind: simulation.WritesFail, For: 20 * time.Second})
+	for _, delay := range []time.Duration{0, 2 * time.Second} {
+		s.Loop.ApplyDelay = delay
+		// Decided at 0 and 15 s, which fails, and at 30 s.
+		got := run(t, s, onTotal(1, 10, 1))
+		if len(got.Actions) != 1 || got.Actions[0].At != 30*time.Second || got.Actions[0].From != 2 || got.Actions[0].To != 4 {
+			t.Errorf("written after %s: changes %+v, want one from 2 to 4 at 30s", delay, got.Actions)
+		}
+	}
+	for seed := range uint64(100) {
+		s, a := simulationtest.Random(seed, 80)
+		s.Events = append(s.Events, simulation.Event{At: s.Duration / 4, Kind: simulation.WritesFail, For: s.Duration / 2})
+		if got := run(t, s, a); len(got.Actions) != got.Figures.Ups+got.Figures.Downs {
+			t.Errorf("seed %d: %d changes are listed, %d up and %d down are counted", seed, len(got.Actions), got.Figures.Ups, got.Figures.Downs)
+		}
 	}
 }
 

@@ -146,6 +146,7 @@ func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule
 		}
 		m.world = newWorldOf(s.of(i), own, engine, part, of.Own, f.shares[i])
 		m.limit(ctx, limits)
+		m.keepsActions = false // those of the whole are kept
 		f.mostWork, f.mostKept = m.mostWork, m.mostKept
 		m.mostWork /= int64(count)
 		f.members = append(f.members, m)

@@ -48,7 +48,7 @@ type Result struct {
 	// Work is the cost of the run, in the unit of MaxWork.
 	Work    int64
 	Figures Figures
-	// Actions are the changes of the count; none unless Limits ask for them.
+	// Actions are the changes of the count that were written; none unless Limits ask for them.
 	Actions []Action
 }
 
@@ -121,7 +121,7 @@ func run(ctx context.Context, s *Scenario, a *Autoscaler, limits Limits, engine 
 			w.advance(next)
 		}
 	}
-	result.Figures, result.Work = w.figures.result(w), w.work
+	result.Figures, result.Work, result.Actions = w.figures.result(w), w.work, w.actions
 	return result, nil
 }
 
@@ -160,9 +160,7 @@ func (w *world) evaluate(result *Result, observe func(*Step) error) error {
 		return nil
 	}
 	if w.keepsActions {
-		result.Actions = append(result.Actions, Action{
-			At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: ReasonOf(&decision), Cause: cause,
-		})
+		w.action = Action{At: w.now, From: decision.Current, To: decision.Desired, Load: load, Reason: ReasonOf(&decision), Cause: cause}
 	}
 	return w.ask(decision.ID, decision.Desired)
 }

@@ -37,9 +37,12 @@ type world struct {
 	looksAtAStep   int
 	metricsAtAStep int64
 	keptOfAPod     int64
-	// ctx ends the run; keepsActions reports whether its result has the actions.
+	// ctx ends the run; keepsActions reports whether its result has the actions. action is that of the pending
+	// write, which is one of them once it is written.
 	ctx          context.Context
 	keepsActions bool
+	action       Action
+	actions      []Action
 
 	// replicas is the desired count.
 	replicas              int32
@@ -525,6 +528,9 @@ func (w *world) write() error {
 		return fmt.Errorf("%w: at %s the count would be %d, the maximum is %d pods%s", ErrTooMuch, w.now, p.replicas, MaxPods, left)
 	}
 	w.figures.wrote(w.now, w.replicas, p.replicas)
+	if w.keepsActions && w.replicas != p.replicas {
+		w.actions = append(w.actions, w.action)
+	}
 	w.replicas = p.replicas
 	if err := w.engine.Settle(p.id, recommender.Applied, ""); err != nil {
 		return err
