@@ -63,6 +63,20 @@ func TestCrashedPodsComeBack(t *testing.T) {
 	}
 }
 
+// A share of pods is no pod more by a rounding error: 0.07 of 100 are 7.
+func TestAShareOfPodsIsExact(t *testing.T) {
+	t.Parallel()
+	for _, percent := range []int{1, 7, 14, 28, 55, 56, 99, 100} {
+		s := &simulation.Scenario{Start: start, Duration: 30 * time.Second, Load: trace(t, 0, 120), Workload: web(100)}
+		s.Events = at(15*time.Second, simulation.Event{Kind: simulation.CrashPods, Share: float64(percent) / 100, For: time.Minute})
+		var ready int32
+		steps(t, s, onCPU(100, 100, 60), func(step *simulation.Step) { ready = step.Ready })
+		if int(ready) != 100-percent {
+			t.Errorf("%d %% of 100 pods crash, and %d are ready", percent, ready)
+		}
+	}
+}
+
 // A load that halves at 60 s, seen by a metric in trouble from 45 s to 105 s.
 func TestMetricsInTrouble(t *testing.T) {
 	t.Parallel()

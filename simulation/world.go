@@ -462,7 +462,8 @@ func (w *world) happen(e *Event) {
 		w.reconcile()
 	case CrashPods:
 		victims := w.victims(e)
-		for _, p := range victims[:int(math.Ceil(mul(float64(len(victims)), e.Share)))] {
+		// A rounding error above a whole number is not another pod.
+		for _, p := range victims[:int(math.Ceil(mul(float64(len(victims)), e.Share)-1e-9))] {
 			p.restarts++
 			p.crashedUntil = max(p.crashedUntil, w.now+e.For) // one crash does not end another
 		}
