@@ -189,6 +189,21 @@ func TestSaturatedPodsPassTheRestOn(t *testing.T) {
 	}
 }
 
+// What waits again after each retry is late once. One pod serves 10 a second, of 30 a second for a minute: what waits is too
+// old after 2 s, and comes back twice.
+func TestWhatIsRetriedIsLateOnce(t *testing.T) {
+	t.Parallel()
+	w := simulation.Workload{Replicas: new(int32(1)), Capacity: 10, Queue: simulation.Queue{Size: 1e6, Timeout: 2 * time.Second}, Usage: []simulation.Usage{offered(time.Second)}}
+	s := &simulation.Scenario{Start: start, Duration: 2 * time.Minute, Load: trace(t, 0, 30, 60, 30, 60, 0), Workload: w}
+	plain := run(t, s, fixed(1)).Figures
+	s.Workload.Retries = simulation.Retries{Count: 2, Delay: time.Second, Factor: 1}
+	f := run(t, s, fixed(1)).Figures
+	// All but what was served in the first second has to wait, whether it is retried or not.
+	if plain.Offered != 1800 || plain.Late != 1790 || math.Abs(f.Late-1790) > 1e-9 {
+		t.Errorf("%g of %g had to wait, with retries %g; want 1790 of 1800 both times", plain.Late, plain.Offered, f.Late)
+	}
+}
+
 // The reading is the queue's mean length over the window.
 func TestAMetricMayFollowTheQueue(t *testing.T) {
 	t.Parallel()

@@ -53,6 +53,9 @@ func TestNoLoadGetsLostUnnoticed(t *testing.T) {
 		if s.Workload.Retries.Count == 0 && f.Returning != 0 || s.Workload.Queue.Size == 0 && f.Queued+f.Late != 0 {
 			t.Errorf("seed %d: without a queue and retries %g wait and %g come back", seed, f.Queued, f.Returning)
 		}
+		if f.Late > f.Offered+1e-9*(1+f.Offered) {
+			t.Errorf("seed %d: %g had to wait of %g offered", seed, f.Late, f.Offered)
+		}
 	}
 }
 

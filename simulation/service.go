@@ -42,10 +42,12 @@ type service struct {
 	// and comebacks the number of seconds with any.
 	returning []comeback
 	comebacks int
-	inFlight  float64
+	// waited is what of each second's retries has waited in the queue before; nil without a queue.
+	waited   []classes
+	inFlight float64
 
 	// offered, served and lost are volumes since the start: lost for good, and late for
-	// what had to wait.
+	// what had to wait, once however often it is retried.
 	offered, served, lost, late float64
 	// queueArea and ageArea are the integrals of the queue's volume and of the age of its
 	// oldest load, by trapezoids of at most a second.
@@ -57,6 +59,9 @@ func newService(w *Workload) service {
 	if w.Retries.Count > 0 {
 		delay := w.Retries.longest()
 		s.returning = make([]comeback, int(delay/time.Second)+3)
+		if w.Queue.Size > 0 {
+			s.waited = make([]classes, len(s.returning))
+		}
 	}
 	return s
 }
@@ -105,9 +110,9 @@ func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 	}
 	seconds := (to - from).Seconds()
 	before, ageBefore := s.queued, s.age(from)
-	arriving := classes{fresh}
+	arriving, waited := classes{fresh}, classes{}
 	if s.comebacks > 0 {
-		s.arrive(&arriving, from, to, seconds)
+		s.arrive(&arriving, &waited, from, to, seconds)
 	}
 	served := s.serveWaiting(room)
 	total := arriving.sum()
@@ -115,13 +120,13 @@ func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 	if total > 0 {
 		keep := (total - direct) / total
 		for k := range arriving {
-			arriving[k] = mul(arriving[k], keep)
+			arriving[k], waited[k] = mul(arriving[k], keep), mul(waited[k], keep)
 		}
 		served += direct
 	}
 	s.served += served
 	if rest := arriving.sum(); rest > 0 {
-		s.wait(&arriving, rest, from, to)
+		s.wait(&arriving, &waited, rest, from, to)
 	}
 	s.expire(from, to)
 	s.queueArea += half(mul(before+s.queued, seconds))
@@ -130,8 +135,9 @@ func (s *service) advance(from, to time.Duration, fresh, room float64) float64 {
 }
 
 // arrive adds the retries within a second, which the stretch must not leave.
-func (s *service) arrive(arriving *classes, from, to time.Duration, seconds float64) {
-	back := &s.returning[int(from/time.Second)%len(s.returning)]
+func (s *service) arrive(arriving, waited *classes, from, to time.Duration, seconds float64) {
+	second := int(from/time.Second) % len(s.returning)
+	back := &s.returning[second]
 	if !back.any {
 		return
 	}
@@ -147,6 +153,15 @@ func (s *service) arrive(arriving *classes, from, to time.Duration, seconds floa
 		slot[k] -= part
 		s.inFlight -= part
 		arriving[k] += part
+		if s.waited == nil {
+			continue
+		}
+		before := s.waited[second][k]
+		if !last {
+			before = mul(before, seconds/left)
+		}
+		s.waited[second][k] -= before
+		waited[k] += before
 	}
 	if last {
 		back.any = false
@@ -190,23 +205,24 @@ func (s *service) taken(volume float64) {
 	}
 }
 
-// wait queues as much as fits, and loses the rest.
-func (s *service) wait(arriving *classes, volume float64, from, to time.Duration) {
+// wait queues as much as fits, and loses the rest. waited is what of the arriving load has waited before.
+func (s *service) wait(arriving, waited *classes, volume float64, from, to time.Duration) {
 	free := max(0, s.queue.Size-s.queued)
 	if volume > free {
 		part := (volume - free) / volume
-		var over classes
+		var over, overWaited classes
 		for k := range arriving {
-			over[k] = mul(arriving[k], part)
+			over[k], overWaited[k] = mul(arriving[k], part), mul(waited[k], part)
 			arriving[k] -= over[k]
+			waited[k] -= overWaited[k]
 		}
-		s.lose(&over, from)
+		s.lose(&over, &overWaited, from)
 		volume = free
 	}
 	if volume > 0 {
 		s.queueUp(parcel{to, *arriving})
 		s.queued += volume
-		s.late += volume
+		s.late += max(0, volume-waited.sum())
 	}
 }
 
@@ -259,26 +275,29 @@ func (s *service) expire(from, to time.Duration) {
 		p := s.waiting[s.head]
 		s.head++
 		s.taken(p.volume.sum())
-		s.lose(&p.volume, from)
+		s.lose(&p.volume, &p.volume, from)
 	}
 }
 
 // lose loses load in a stretch of at most a second, and schedules its retries in the second
-// given by the stretch's beginning and the delay.
-func (s *service) lose(volume *classes, from time.Duration) {
+// given by the stretch's beginning and the delay. waited is what of it has waited.
+func (s *service) lose(volume, waited *classes, from time.Duration) {
 	for k, v := range volume {
 		switch {
 		case v == 0:
 		case k >= s.retry.Count:
 			s.lost += v
 		default:
-			at := (from + s.retry.delay(k)) / time.Second
-			back := &s.returning[int(at)%len(s.returning)]
+			second := int((from+s.retry.delay(k))/time.Second) % len(s.returning)
+			back := &s.returning[second]
 			if !back.any {
 				back.any = true
 				s.comebacks++
 			}
 			back.volume[k+1] += v
+			if s.waited != nil {
+				s.waited[second][k+1] += waited[k]
+			}
 			s.inFlight += v
 		}
 	}
