@@ -23,7 +23,7 @@ type Recorded struct {
 	Files []string
 	// NoNumbers is how many of their samples had no value and were ignored.
 	NoNumbers int
-	// Covered is the time of the scenario for which all files have samples.
+	// Covered is the time of the scenario for which all files have samples, also those of members of a fleet.
 	Covered time.Duration
 	// Gaps are the stretches that are not covered, in order. The load is interpolated linearly
 	// there.
@@ -47,7 +47,7 @@ func (r *reader) covered() *Recorded {
 	whole := r.scenario.Duration
 	out := &Recorded{Covered: whole}
 	var gaps []Gap
-	for _, p := range r.parts {
+	for _, p := range slices.Concat(r.parts, r.own) {
 		if p.file == "" {
 			continue
 		}

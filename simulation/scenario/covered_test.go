@@ -29,6 +29,9 @@ func TestCoverageOfRecordedLoad(t *testing.T) {
 		{"load: [{csv: {file: c.csv}}]", nil},
 		{"load: [{csv: {file: c.csv}}, {constant: 3}]\nduration: 3m", []Gap{{2 * time.Minute, 3 * time.Minute}}},
 		{"load: [{constant: 3}]", nil},
+		// Load that belongs to a member of a fleet is recorded, too.
+		{"load: [{constant: 3}]\nfleet: {members: [{name: a}, {name: b, load: [{csv: {file: b.csv}}]}]}", []Gap{{5 * time.Minute, 30 * time.Minute}, {35 * time.Minute, 70 * time.Minute}}},
+		{"load: [{csv: {file: a.csv}}]\nfleet: {members: [{name: a, load: [{csv: {file: b.csv}}]}, {name: b}]}", []Gap{{0, 70 * time.Minute}}},
 	} {
 		s, got, err := ReadRecorded(t.Context(), "s.yaml", []byte(tt.load+"\nworkload: {usage: [{metric: cpu, perLoad: 1}]}"), nil, func(name string) ([]byte, error) {
 			if text, ok := files[name]; ok {
