@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -70,6 +71,22 @@ func TestBehaviorsThatDoNotChange(t *testing.T) {
 		point[d] = 0.5
 		if got := s.spec(point); (got.Behavior != nil) != present {
 			t.Errorf("dimension %d: %+v", d, got.Behavior)
+		}
+	}
+}
+
+// As many reversals as are allowed pass, and one more does not, however long the run is: a number a day may be off by a
+// rounding error.
+func TestOneMoreReversalADayIsAllowed(t *testing.T) {
+	t.Parallel()
+	for length := 2 * time.Minute; length < 60*time.Hour; length += 7 * time.Minute {
+		perDay := func(n int) Score { return Score{Reversals: float64(n) * 24 / length.Hours()} }
+		days := int(math.Ceil(length.Hours() / 24))
+		for given := range 30 {
+			limit := new(Goal).allowed(perDay(given), length)
+			if !within(perDay(given+days), limit) || within(perDay(given+days+1), limit) {
+				t.Fatalf("in %s: %d reversals and %d more are %g a day, %g are allowed", length, given, days, perDay(given+days).Reversals, limit.Reversals)
+			}
 		}
 	}
 }

@@ -646,9 +646,12 @@ func (g *Goal) allowed(given Score, length time.Duration) Score {
 	return out
 }
 
+// exact is by how much figures differ that are the same.
+const exact = 1e-9
+
 // within reports whether a score is no worse than what is allowed.
 func within(s, allowed Score) bool {
-	return s.Cost <= allowed.Cost && s.Short <= allowed.Short && s.Lost <= allowed.Lost && s.Reversals <= allowed.Reversals
+	return s.Cost <= allowed.Cost && s.Short <= allowed.Short+exact && s.Lost <= allowed.Lost+exact && s.Reversals <= allowed.Reversals+exact
 }
 
 // miss is by how much a score misses what is allowed, 0: it does not.
