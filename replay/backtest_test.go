@@ -14,6 +14,9 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/simulation/scenario"
+	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
 
 // A back-test with the recording's own spec reproduces it exactly, step by step, in all
@@ -139,6 +142,34 @@ func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 		t.Errorf("%d steps, %d of them otherwise than recorded", steps, different)
 	}
 	t.Logf("%d steps, %d of them otherwise than recorded", steps, different)
+}
+
+// TestALoadWhoseCountBeginsWithNone has a recorded count of 0 at first, which would turn specs with a minimum off.
+func TestALoadWhoseCountBeginsWithNone(t *testing.T) {
+	t.Parallel()
+	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	load, err := simulation.Constant(60)
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := scenario.ReadSeries(t.Context(), []byte("2026-03-02T00:00:00Z,0\n2026-03-02T00:01:00Z,4\n2026-03-02T00:05:00Z,4\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	world := &simulation.Scenario{Start: begin, Duration: 10 * time.Minute, Seed: 1, Load: load, Workload: simulation.Workload{
+		Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}},
+		Usage:      []simulation.Usage{{Metric: "cpu", PerLoad: 10}},
+	}}
+	got, err := RunLoad(t.Context(), &LoadQuestion{
+		Name: "zero", Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Replicas: counts,
+		Own: simulationtest.OnCPU(2, 10, 60), Other: simulationtest.OnCPU(3, 10, 60),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Recorded.Least != 0 || got.Recorded.Most != 4 || got.Own.Least != 2 || got.Other.Least != 3 {
+		t.Errorf("recorded %+v, own %+v, other %+v", got.Recorded, got.Own, got.Other)
+	}
 }
 
 // A recording may say more than there can be: its numbers of pods are 32 bits each, and their sum is not.

@@ -58,7 +58,8 @@ func RunLoad(ctx context.Context, q *LoadQuestion) (*LoadBacktest, error) {
 		SpanSeconds: s.Duration.Seconds(), CoveredSeconds: q.Recorded.Covered.Seconds(), Other: &ClosedSide{},
 	}
 	if q.Replicas != nil && s.Workload.Replicas == nil {
-		if count, ok := q.Replicas.At(s.Start); ok && count <= simulation.MaxPods {
+		// A count of 0 would turn a spec with a minimum off for all of the time, whatever the count was later.
+		if count, ok := q.Replicas.At(s.Start); ok && count <= simulation.MaxPods && (count >= 0.5 || q.toZero()) {
 			replicas := int32(math.Round(count))
 			s.Workload.Replicas = &replicas
 		}
@@ -75,6 +76,11 @@ func RunLoad(ctx context.Context, q *LoadQuestion) (*LoadBacktest, error) {
 	out.UncountedSeconds = uncounted.Seconds()
 	out.CoveredSeconds -= out.UncountedSeconds
 	return out, err
+}
+
+// toZero reports whether 0 is a count of all specs.
+func (q *LoadQuestion) toZero() bool {
+	return q.Other.Spec.MinReplicas == 0 && (q.Own == nil || q.Own.Spec.MinReplicas == 0)
 }
 
 // run runs one spec; take is given the steps that are covered, and how long each stands for. uncounted is the time that
