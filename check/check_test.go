@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -531,6 +532,44 @@ func TestTheSameTimeCountsOnce(t *testing.T) {
 	add(at(1, 2))
 	if h.finish(); h.New.Changes != 1 || h.New.MostInAnHour != 1 {
 		t.Errorf("%+v", h.New)
+	}
+}
+
+// A shadow's workload is scaled by another autoscaler: what was recorded of it is what there was, not what the shadow
+// decided, and says nothing of the model.
+func TestTheRecordingOfAShadow(t *testing.T) {
+	t.Parallel()
+	const target = "clusters/demo/namespaces/shop/targets/web.-shadow"
+	metric := func(each int) string {
+		return fmt.Sprintf(`metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "%d"}}}]`, each)
+	}
+	scaling := func(each int) string {
+		return "apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {namespace: shop, name: web}\n" +
+			"spec: {minReplicas: 1, maxReplicas: 20, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, " + metric(each) + "}\n"
+	}
+	s := &recording.Scenario{Name: target + " from then", Source: "service"}
+	for i := range 300 {
+		request := fmt.Sprintf(`{"target": %q, "scale": {"specReplicas": 4, "statusReplicas": 4}, "spec": {"minReplicas": 1, "maxReplicas": 20,
+			"metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]}}`, target)
+		s.Calls = append(s.Calls, recording.Call{
+			Time: time.Unix(1767571200+15*int64(i), 0).UTC(), Request: json.RawMessage(request), Unreported: true,
+			Sums: &recording.Sums{Pods: 4, Ready: 4, Metrics: []recording.MetricSums{{Series: 1, Sum: 90_000}}},
+		})
+	}
+	got := run(t, scaling(15), scaling(30), "", recorded(t, s))
+	h := got.Specs[0].History
+	if h == nil || h.usable() != nil {
+		t.Fatalf("%s: %+v", outline(got), h)
+	}
+	// The shadow wants 8, the old spec 6, and the new one 3 after five minutes.
+	if h.Used != [4]int32{4, 4, 4, 4} || h.Old.Most != 6 || h.Old.Changes != 1 || h.New.Least != 3 || h.New.Most != 4 || h.New.Changes != 1 || h.AsOld || h.Unmade != 1 || h.Model.Seconds != 0 {
+		t.Errorf("%+v", h)
+	}
+	if r := of(t, got, "model-miss"); r != (Result{}) {
+		t.Errorf("the model is judged by a shadow: %+v", r)
+	}
+	if rests := strings.Join(h.rests(), "\n"); !strings.Contains(rests, "1 recording is of a spec that scaled nothing") {
+		t.Error(rests)
 	}
 }
 

@@ -61,6 +61,8 @@ type History struct {
 	ReadySeconds float64  `json:"readySeconds"`
 	// Uncompared are recordings without outcomes, so that nothing shows whether they are reproduced.
 	Uncompared int `json:"uncompared"`
+	// Unmade are recordings whose own spec did not make the counts, as that of a shadow: no model is asked for them.
+	Unmade int `json:"unmade,omitempty"`
 	// Other is the object whose recording was used, if that has another name; empty: it has this one's.
 	Other string `json:"other,omitempty"`
 	// Unusable says why recordings were not used, the first few of UnusableCount.
@@ -418,6 +420,10 @@ func (h *History) add(old, next, own *replay.Backtest) {
 		h.Old.instant(&was, h.max[0], len(h.points) == 0)
 		h.New.instant(&is, h.max[1], len(h.points) == 0)
 		h.points = append(h.points, point{is.Time, is.Length, is.Recorded, was.Closed, is.Closed})
+	}
+	if 10*own.ClosedLoop.Unmade > len(own.Instants) {
+		h.Unmade++ // its own spec, as that of a shadow, did not make the counts, so that no model has them of it
+		own = &replay.Backtest{}
 	}
 	for i, at := range own.Instants {
 		if i < len(trimmed) {

@@ -113,6 +113,13 @@ func (h *History) rests() (out []string) {
 	if h.Uncompared > 0 {
 		say("%d recordings have no outcomes: their own spec is taken to have decided everything", h.Uncompared)
 	}
+	if h.Unmade > 0 {
+		is := "are of specs that scaled"
+		if h.Unmade == 1 {
+			is = "is of a spec that scaled"
+		}
+		say("%s %s nothing, as a shadow's: by how much the model misses is not known of that", count(h.Unmade, "recording"), is)
+	}
 	say("open loop: the load and the count are as they were, each evaluation on its own; the new spec decides another count than the old one at %d of %d", h.DifferentSteps, h.Steps)
 	if h.open() {
 		say("closed loop: not known, because the load was not measured under the new spec's counts for %s", seconds(h.UnknownSeconds))

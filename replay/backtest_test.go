@@ -1,12 +1,15 @@
 package replay
 
 import (
+	"encoding/json"
 	"math"
 	"reflect"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -142,6 +145,59 @@ func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 		t.Errorf("%d steps, %d of them otherwise than recorded", steps, different)
 	}
 	t.Logf("%d steps, %d of them otherwise than recorded", steps, different)
+}
+
+// TestWhatNobodyMadeDidNotCome asks about a shadow, whose workload another autoscaler scales, and about workloads of which
+// nobody says whether the answer was applied: it was not, or it was. Their counts are what there was, not what was decided.
+func TestWhatNobodyMadeDidNotCome(t *testing.T) {
+	engine, all := kept(t, 1)
+	var check []func()
+	for _, tt := range []struct {
+		target string
+		// next is the count at a step after one that decided another.
+		next                      func(i int, desired int32) int32
+		least, most               int32
+		ups, unmade, otherChanges int
+	}{
+		{"web.-shadow", func(i int, _ int32) int32 { return 4 + int32(i/10)*2 }, 4, 6, 1, 20, 1},
+		{"watched", func(int, int32) int32 { return 4 }, 4, 9, 1, 19, 1}, // of the last answer nobody knows
+		{"applied", func(_ int, desired int32) int32 { return desired }, 9, 9, 1, 0, 1},
+	} {
+		name := "clusters/demo/namespaces/shop/targets/" + tt.target
+		replicas := int32(4)
+		for i := range 20 {
+			req := servertest.Queue(name, replicas, 90)
+			servertest.EvaluatedAt(servertest.T0.Add(time.Duration(i) * 15 * time.Second))(req)
+			replicas = tt.next(i+1, all[0].Recommend(t, req).GetDesiredReplicas())
+		}
+		check = append(check, func() {
+			out := Export(name, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(name)), time.Time{}, time.Time{})
+			if len(out.Scenarios) != 1 || out.Steps != 20 {
+				t.Fatalf("%s: %d scenarios, %d steps, gaps %v", name, len(out.Scenarios), out.Steps, out.Gaps)
+			}
+			of, spec := servertest.Queue(name, 1, 1).GetSpec(), &autoscalingv2.HorizontalPodAutoscalerSpec{}
+			of.Metrics[0].External.Target.AverageValue = new("30")
+			if encoded, err := text(of); err != nil || json.Unmarshal(encoded, spec) != nil {
+				t.Fatal(err)
+			}
+			got, err := RunBacktest(t.Context(), reread(t, out.Scenarios[0]), &Question{Spec: spec})
+			if err != nil || got.ClosedLoop == nil {
+				t.Fatal(err)
+			}
+			loop := got.ClosedLoop
+			if was := loop.Recorded; was.Least != tt.least || was.Most != tt.most || was.Ups != tt.ups || was.Downs != 0 || loop.Unmade != tt.unmade {
+				t.Errorf("%s: recorded %+v, %d unmade", name, was, loop.Unmade)
+			}
+			// It asks for 3, whatever came of the recorded answers.
+			if is := loop.Other; is.Least != 3 || is.Most != 3 || loop.Changed != tt.otherChanges {
+				t.Errorf("%s: the other spec %+v, %v", name, is, loop.Changes)
+			}
+		})
+	}
+	all[0].StopAndWait(t)
+	for _, one := range check {
+		one()
+	}
 }
 
 // TestALoadWhoseCountBeginsWithNone has a recorded count of 0 at first, which would turn specs with a minimum off.

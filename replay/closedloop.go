@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -12,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/counterfactual"
@@ -38,9 +40,11 @@ type ClosedLoop struct {
 	PodsMeasured int     `json:"podsMeasured"`
 	ReadySeconds float64 `json:"readySeconds"`
 	// AsRecorded are the metrics that the count does not change here: Object and External ones.
-	AsRecorded []string   `json:"asRecorded,omitempty"`
-	Recorded   ClosedSide `json:"recorded"`
-	Other      ClosedSide `json:"other"`
+	AsRecorded []string `json:"asRecorded,omitempty"`
+	// Unmade are the steps whose own decision nobody made, by the next count: all that a shadow decides.
+	Unmade   int        `json:"unmade,omitempty"`
+	Recorded ClosedSide `json:"recorded"`
+	Other    ClosedSide `json:"other"`
 	// Changes are the first MaxDifferences of the other spec, Changed how many there are.
 	Changed int          `json:"changed"`
 	Changes []LoopChange `json:"changes"`
@@ -123,7 +127,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		if in != nil && in.ScaleError == nil {
 			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
 			if answer := own[i]; answer != nil && !step.Failed {
-				after = answer.GetDesiredReplicas()
+				after = c.cameOf(scenario, i, before, answer.GetDesiredReplicas())
 			}
 		}
 		step.After = after
@@ -137,6 +141,34 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		return nil
 	})
 	return c, err
+}
+
+// cameOf is the count that came of a step at which the recording's own spec decided one. If nobody said whether that was
+// made, the next count shows it, as to the engine. A shadow applies nothing: what its workload had next is what another
+// autoscaler made of it.
+func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired int32) int32 {
+	name, _ := target.Parse(scenario.Steps[i].Request.GetTarget())
+	shadow := strings.HasSuffix(name.Target, target.ShadowSuffix)
+	if !shadow && !scenario.Steps[i].Unreported {
+		return desired
+	}
+	next := desired // of the last step nothing is known
+	if shadow {
+		next = count
+	}
+	for _, later := range scenario.Steps[i+1:] {
+		if scale := later.Request.GetScale(); scale != nil && later.Request.GetScaleError() == nil {
+			next = scale.GetSpecReplicas()
+			break
+		}
+	}
+	if next == desired {
+		return desired
+	}
+	if c.Unmade++; shadow {
+		return next
+	}
+	return count
 }
 
 // inputs hands out what each step of a scenario sees with a spec, nil where there is no autoscaler, and what
