@@ -164,8 +164,10 @@ type point struct {
 type histories struct {
 	changes []*change
 	// touched reports whether a range adds or alters a file; nil: there is no range.
-	touched          func(name string) bool
-	measured         map[*change]*History
+	touched  func(name string) bool
+	measured map[*change]*History
+	// going is where the specs are after the last recording: the old one, the new one, and the recording's own.
+	going            map[*change]*[3]replay.Continuation
 	assumed          replay.Assumed
 	scenarios, steps int
 	// added: the recording that is read is one that the range adds.
@@ -328,7 +330,17 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 		return fmt.Errorf("%s: the recordings of changed specs have more than %d steps; give a shorter time", file, MaxSteps)
 	}
 	next, stages := specOf(c.new)
-	asked := []*replay.Question{{Assumed: h.assumed}, {Spec: next, Stages: stages, Assumed: h.assumed}, {Assumed: h.assumed, Modelled: true}}
+	if h.going == nil {
+		h.going = make(map[*change]*[3]replay.Continuation)
+	}
+	going := h.going[c]
+	if going == nil {
+		going = &[3]replay.Continuation{}
+		h.going[c] = going
+	}
+	asked := []*replay.Question{
+		{Assumed: h.assumed, After: &going[0]}, {Spec: next, Stages: stages, Assumed: h.assumed, After: &going[1]}, {Assumed: h.assumed, Modelled: true, After: &going[2]},
+	}
 	if c.old != nil && c.oldRefused == nil {
 		asked[0].Spec, asked[0].Stages = specOf(c.old)
 	}
@@ -387,14 +399,16 @@ func (h *History) add(old, next, own *replay.Backtest) {
 	as := old.Different == 0 && old.ClosedLoop.ModelledSeconds+old.ClosedLoop.UnknownSeconds == 0
 	h.AsOld = as && (first || h.AsOld)
 	h.LimitKnown = h.LimitKnown || next.ClosedLoop.LimitKnown
-	h.PodsMeasured += next.ClosedLoop.PodsMeasured
+	h.PodsMeasured += next.ClosedLoop.PodsMeasured - next.ClosedLoop.PodsBefore
 	h.ReadySeconds = max(h.ReadySeconds, next.ClosedLoop.ReadySeconds)
 	for _, name := range next.ClosedLoop.AsRecorded {
 		if !slices.Contains(h.AsRecorded, name) {
 			h.AsRecorded = append(h.AsRecorded, name)
 		}
 	}
-	h.Old.last, h.New.last = time.Time{}, time.Time{}
+	if !next.Continued {
+		h.Old.last, h.New.last = time.Time{}, time.Time{}
+	}
 	trimmed := make([]part, len(next.Instants))
 	for i := range next.Instants {
 		is := next.Instants[i]

@@ -37,6 +37,8 @@ type Backtest struct {
 	Other    Side `json:"other"`
 	// Differences are the first few.
 	Differences []Change `json:"differences"`
+	// Continued reports whether the scenario goes on where the one before ended, and the other spec with it.
+	Continued bool `json:"continued,omitempty"`
 	// Instants are the steps that the closed loop covers, in order.
 	Instants []Instant `json:"-"`
 }
@@ -91,6 +93,42 @@ type Question struct {
 	// Modelled models all pods of the closed loop, also while the count is the recorded one. Of the recording's
 	// own spec that shows by how much the model misses.
 	Modelled bool
+	// After is where the spec was after the scenario before, and is after this one. Nil: each scenario is by itself.
+	After *Continuation
+}
+
+// Continuation is where a spec is after a scenario. The next one of the same target, if it begins within MaxGap, goes on
+// there: agents write ten minutes at a time, and a spec would else begin with the recorded count every ten minutes. The
+// zero value is at the beginning of a recording. It is not safe for concurrent use.
+type Continuation struct {
+	object string
+	last   time.Time
+	// same reports whether all was decided as recorded: then the next scenario's own history is that of the spec, too.
+	same bool
+	// engine has the open loop, loop is the closed one; meter has seen all pods so far.
+	engine *Engine
+	loop   *counterfactual.Loop
+	meter  counterfactual.Meter
+}
+
+// goesOn reports whether a scenario continues.
+func (c *Continuation) goesOn(scenario *recording.Scenario) bool {
+	if c == nil || c.loop == nil || len(scenario.Steps) == 0 || scenario.History == nil && scenario.State == nil {
+		return false
+	}
+	apart := scenario.Steps[0].Time.Sub(c.last)
+	return c.object == ObjectOf(scenario) && apart > 0 && apart <= MaxGap
+}
+
+// ObjectOf names what a scenario is about, empty: it does not say.
+func ObjectOf(scenario *recording.Scenario) string {
+	switch {
+	case scenario.HPA != nil:
+		return scenario.HPA.Namespace + "/" + scenario.HPA.Name
+	case len(scenario.Steps) > 0:
+		return scenario.Steps[0].Request.GetTarget()
+	}
+	return ""
 }
 
 // RunBacktest replays a scenario with its own spec, then with another and its stages, nil: without stages. A
@@ -113,7 +151,16 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question)
 	}
 	seen := false
 	open := make([]int32, len(scenario.Steps))
-	err = NewRunner(NewEngine(), Options{Spec: q.Spec, Stages: q.Stages}).Run(ctx, scenario, func(s *Step) error {
+	var before Continuation
+	if out.Continued = q.After.goesOn(scenario); out.Continued {
+		before = *q.After
+	}
+	after := Continuation{object: ObjectOf(scenario), engine: NewEngine(), same: true, meter: before.meter}
+	options := Options{Spec: q.Spec, Stages: q.Stages, keeps: true}
+	if out.Continued && !before.same && q.Spec != nil {
+		after.engine, options.goesOn = before.engine, true
+	}
+	err = NewRunner(after.engine, options).Run(ctx, scenario, func(s *Step) error {
 		length, gap := standsFor(scenario, s.Index)
 		out.SpanSeconds += (length + gap).Seconds()
 		if was, is := own[s.Index], s.Response; was != nil && is != nil {
@@ -127,7 +174,10 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question)
 		return ctx.Err()
 	})
 	if err == nil && out.Mismatched == 0 {
-		out.ClosedLoop, err = closedLoop(ctx, scenario, q, own, func(i int, s *counterfactual.Step, o *counterfactual.Outcome) {
+		if out.Continued && !before.same {
+			after.loop = before.loop
+		}
+		out.ClosedLoop, err = closedLoop(ctx, scenario, q, own, &after, func(i int, s *counterfactual.Step, o *counterfactual.Outcome) {
 			length, _ := standsFor(scenario, i)
 			at := Instant{
 				Time: s.Time, Length: length, Recorded: s.After, Open: open[i], Closed: o.Replicas, From: o.Decision.Current,
@@ -138,6 +188,14 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question)
 			}
 			out.Instants = append(out.Instants, at)
 		})
+	}
+	if q.After != nil {
+		*q.After = Continuation{}
+		if n := len(scenario.Steps); n > 0 && err == nil && out.ClosedLoop != nil {
+			after.last = scenario.Steps[n-1].Time
+			after.same = (!out.Continued || before.same) && out.Different == 0 && out.ClosedLoop.ModelledSeconds+out.ClosedLoop.UnknownSeconds == 0
+			*q.After = after
+		}
 	}
 	return out, err
 }

@@ -39,6 +39,8 @@ type ClosedLoop struct {
 	// take to be ready.
 	PodsMeasured int     `json:"podsMeasured"`
 	ReadySeconds float64 `json:"readySeconds"`
+	// PodsBefore of these were in scenarios that this one continues.
+	PodsBefore int `json:"-"`
 	// AsRecorded are the metrics that the count does not change here: Object and External ones.
 	AsRecorded []string `json:"asRecorded,omitempty"`
 	// Unmade are the steps whose own decision nobody made, by the next count: all that a shadow decides.
@@ -88,11 +90,11 @@ type Assumed struct {
 	Idle []recommender.ResourceUsage
 }
 
-// closedLoop runs a scenario with another spec in a closed loop. own are the answers of its own
-// spec; visit is called with each step that is covered, and its outcome.
-func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, own []*setpointv1.RecommendResponse, visit func(i int, s *counterfactual.Step, o *counterfactual.Outcome)) (*ClosedLoop, error) {
-	c := &ClosedLoop{Changes: []LoopChange{}}
-	var meter counterfactual.Meter
+// closedLoop runs a scenario with another spec in a closed loop, which is in to, unless it begins here. own are the answers
+// of its own spec; visit is called with each step that is covered, and its outcome.
+func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, own []*setpointv1.RecommendResponse, to *Continuation, visit func(i int, s *counterfactual.Step, o *counterfactual.Outcome)) (*ClosedLoop, error) {
+	c := &ClosedLoop{Changes: []LoopChange{}, PodsBefore: to.meter.Starts().Pods}
+	meter := &to.meter
 	namespace := ""
 	err := inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, _ stages.Around) error {
 		meter.Add(scenario.Steps[i].Time, in)
@@ -110,15 +112,23 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		starts.Sampled = min(starts.Sampled, windowOf(scenario))
 	}
 	c.PodsMeasured, c.ReadySeconds = starts.Pods, starts.Ready.Seconds()
-	loop := counterfactual.New(namespace, starts, counterfactual.Options{Idle: q.Assumed.Idle, Modelled: q.Modelled})
-	if scenario.History != nil {
-		loop.Begin(historyOf(scenario.History))
+	loop := to.loop
+	if loop != nil {
+		loop.GoOn(starts)
+	} else {
+		loop = counterfactual.New(namespace, starts, counterfactual.Options{Idle: q.Assumed.Idle, Modelled: q.Modelled})
 	}
-	if before, err := stateOf(scenario); err != nil {
-		return nil, err
-	} else if before != nil {
-		loop.Begin(before.History)
+	if to.loop == nil || q.Spec == nil { // another spec that goes on has its own history
+		if scenario.History != nil {
+			loop.Begin(historyOf(scenario.History))
+		}
+		if before, err := stateOf(scenario); err != nil {
+			return nil, err
+		} else if before != nil {
+			loop.Begin(before.History)
+		}
 	}
+	to.loop = loop
 	after := int32(0)
 	err = inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]

@@ -69,6 +69,8 @@ type Options struct {
 	Stages *setpointv1.Stages
 	// NoCompare disables comparisons.
 	NoCompare bool
+	// keeps leaves the target as it is in the end, and goesOn begins with the one that was left.
+	keeps, goesOn bool
 	// Cluster is the prefix of the clusters of the replay's targets, which it deletes, one per
 	// scenario. Empty: "replay".
 	Cluster string
@@ -104,7 +106,7 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 	cluster := r.options.Cluster + "-" + strconv.Itoa(r.run)
 	target := ""
 	defer func() {
-		if target == "" {
+		if target == "" || r.options.keeps {
 			return
 		}
 		if ctx.Err() != nil { // it was interrupted, and leaves nothing all the same
@@ -125,7 +127,7 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 		if req == nil {
 			err = r.forget(ctx, &target)
 		} else {
-			if i == 0 {
+			if i == 0 && !r.options.goesOn {
 				err = r.begin(req.GetTarget(), scenario)
 			}
 			if target = req.GetTarget(); err == nil {

@@ -112,6 +112,9 @@ func New(namespace string, starts Starts, options Options) *Loop {
 	return &Loop{space: namespace, starts: starts, options: options}
 }
 
+// GoOn prepares for the next part of the recording, whose pods start as measured by then.
+func (l *Loop) GoOn(starts Starts) { l.starts, l.work = starts, 0 }
+
 // Begin sets the target's history before the first step.
 func (l *Loop) Begin(history recommender.History) { l.history = history }
 

@@ -36,6 +36,9 @@ type backtestCommand struct {
 	scenario      simulateCommand
 	own, replicas string
 
+	// going is where the spec is with each object of the file.
+	going map[string]*replay.Continuation
+
 	scenarios, mismatched, failed, unreadable int
 }
 
@@ -191,6 +194,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 	}
 	defer func() { _ = file.Close() }()
 	read := false
+	c.going = make(map[string]*replay.Continuation)
 	for scenario, err := range recording.NewReader(name, file).All() {
 		read = true
 		if ended := cmd.Context().Err(); ended != nil {
@@ -202,7 +206,9 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 			}
 			continue
 		}
-		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed.Assumed})
+		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{
+			Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed.Assumed, After: c.after(scenario),
+		})
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
 		}
@@ -224,6 +230,21 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 		fmt.Fprintf(cmd.ErrOrStderr(), "setpoint: %s: holds no scenario\n", name)
 	}
 	return nil
+}
+
+// maxGoing bounds the objects of a file with which the spec goes on from one scenario to the next.
+const maxGoing = 1000
+
+// after is where the spec is with a scenario's object.
+func (c *backtestCommand) after(scenario *recording.Scenario) *replay.Continuation {
+	object := replay.ObjectOf(scenario)
+	if c.going[object] == nil {
+		if len(c.going) == maxGoing {
+			clear(c.going)
+		}
+		c.going[object] = &replay.Continuation{}
+	}
+	return c.going[object]
 }
 
 func (c *backtestCommand) write(w io.Writer, b *replay.Backtest) error {
