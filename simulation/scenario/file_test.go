@@ -423,6 +423,11 @@ func TestALoadOfARecording(t *testing.T) {
 	if short, err := AsCSV(t.Context(), []byte(file), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
 		t.Errorf("%q, %v", short, err)
 	}
+	// What two exports have is there once, and is no sample without a value, such as that of no pods.
+	again := file + `{"name":"web from t1","calls":[` + call(30, 3, 1495) + "," + call(90, 1, 1995) + "," + call(120, 1, 995) + "]}\n"
+	if got, err := readRecording(t.Context(), []byte(again), "cpu"); err != nil || len(got.samples) != 4 || got.noNumbers != 1 {
+		t.Errorf("two exports have %d samples, and %d without a value: %v", len(got.samples), got.noNumbers, err)
+	}
 	// Of a spec that changes on the way it is one metric all the same.
 	_, others, _ := strings.Cut(call(60, 5, 5000), `"metrics":[{"type":"Resource","resource":{"name":"cpu"}},`)
 	changed := `{"calls":[` + call(0, 2, 995) + `,{"time":"2026-03-02T00:01:00Z","request":{"spec":{"metrics":[` + strings.Replace(others, `{"ready":{"pods":5,"usage":5000},"unready":{"usage":5}},`, "", 1) + "," + call(90, 1, 1995) + `],"name":"web from t1"}`
