@@ -444,6 +444,9 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	if at < m.RestUntil {
 		seat.Keeps = max(seat.Keeps, m.Rest)
 	}
+	if member.Drained() && !seat.Frozen && digest.Max >= 0 { // what its caller does not let it have is the others' at once
+		seat.Last = min(seat.Last, max(digest.Max, seat.Keeps))
+	}
 	if state == Returning { // it gains nothing by the split, and what it would lose is lost later: by it, not by the others
 		seat.Cap, seat.Waits = min(seat.Cap, max(seat.Last, digest.Min)), true
 	}

@@ -1550,6 +1550,28 @@ func TestAFallWhileAMemberReturnsIsSharedByAll(t *testing.T) {
 	}
 }
 
+// A drained member has no more than its caller lets it have: what it had beyond is the others' at once, or unplaced, and counts no
+// more, although it does what it is told.
+func TestADrainedMemberStaysWithinItsCallersMaximum(t *testing.T) {
+	for name, tt := range map[string]struct {
+		most int32 // of each of the others
+		want []int32
+	}{"the others have room": {-1, []int32{8, 8, 4}}, "they have none": {4, []int32{4, 4, 4}}} {
+		w := newWorld(t, utilization(50), 4, 4, 12)
+		w.spec.Members[2].Weight, w.spec.Members[0].Max, w.spec.Members[1].Max = 0, tt.most, tt.most
+		w.load(20)
+		w.call(w.of("a"))
+		w.call(w.of("b"))
+		w.of("c").most = 4
+		w.call(w.of("c"))
+		w.learn()
+		w.learn()
+		if w.want(name, tt.want...); w.record.Total != sumOf(w.replicas()) || w.record.Desired != 20 || w.record.Unplaced != 20-w.record.Total {
+			t.Errorf("%s: %d of %d are shared out, and %d unplaced: %v", name, w.record.Total, w.record.Desired, w.record.Unplaced, w.replicas())
+		}
+	}
+}
+
 // Where members keep more than the fleet may have, or more than its metrics ask for, what they keep is the count: it is
 // decided once and then stays, by decisions that look at the metrics. A rise begins there, and what they keep no longer
 // falls at once.
