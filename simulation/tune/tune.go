@@ -191,8 +191,23 @@ func (s *search) tooMuch(more int) error {
 	return nil
 }
 
-// Run searches. It ends with the context's error when the context does.
+// InputError is about a scenario, a spec or options that can't be searched.
+type InputError struct{ error }
+
+// Unwrap returns what is wrong.
+func (e InputError) Unwrap() error { return e.error }
+
+// Run searches. It ends with the context's error when the context does, and with an InputError if there is nothing to
+// search.
 func Run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, goal Goal, options Options) (*Result, error) {
+	search, err := newSearch(s, a, goal, options)
+	if err != nil {
+		return nil, InputError{err}
+	}
+	return search.run(ctx)
+}
+
+func newSearch(s *simulation.Scenario, a *simulation.Autoscaler, goal Goal, options Options) (*search, error) {
 	if err := simulation.Check(s, a); err != nil {
 		return nil, err
 	}
@@ -217,10 +232,7 @@ func Run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, 
 	if len(search.space.varied) == 0 {
 		return nil, fmt.Errorf("there is nothing to vary: minReplicas stays 0 where the stage idle scales to zero; vary others of %v", Names)
 	}
-	if err := search.prepare(); err != nil {
-		return nil, err
-	}
-	return search.run(ctx)
+	return search, search.prepare()
 }
 
 // prepare makes the parts of the time and the trials.

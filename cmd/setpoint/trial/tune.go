@@ -167,6 +167,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 		Vary: c.vary, Lint: warnings, Redrawn: redrawn,
 	})
 	bar.Clear()
+	if input := (tune.InputError{}); errors.As(err, &input) {
+		return cli.BadInput(fmt.Errorf("%s: %w", c.scenario.file, err))
+	}
 	if err != nil {
 		return err
 	}

@@ -205,12 +205,14 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 	short := clitest.File(t, "short.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	endless := clitest.File(t, "endless.yaml", "duration: 10m\nload: [{constant: 100000}]\nworkload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	light := clitest.File(t, "light.yaml", "duration: 10m\nload: [{constant: 10}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	tooShort := clitest.File(t, "too-short.yaml", "duration: 1m\nload: [{constant: 10}]\nworkload: {requests: {cpu: 500m}, capacity: 10, usage: [{metric: cpu, perLoad: 10m}]}\n")
 	for _, tt := range []struct {
 		name string
 		args []string
 		code int
 		want string
 	}{
+		{"a time of which there are no two parts", []string{"-f", tooShort, simulatedBy}, cli.ExitUsage, "too-short.yaml: a duration of 1m0s: must be at least 2m"},
 		{"nothing can be short", []string{"-f", endless, simulatedBy, "--candidates=5"}, 0, unbounded},
 		{"lines", []string{"-f", simulated, simulatedBy, "--candidates=10", "-o", "json"}, 0, `"front":[{"spec":{`},
 		{"none reaches it", []string{"-f", short, simulatedBy, "--candidates=5"}, cli.ExitFailed, "none of 5 specs reaches the goal"},
