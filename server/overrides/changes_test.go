@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -11,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
@@ -320,7 +322,7 @@ func watched(t *testing.T, e store.Engine) (*overrides.Overrides, *observer.Obse
 }
 
 // A store that comes back without its data ends every override, and one that goes back to before deletions puts what was
-// deleted in force again: the log says so, once, with names. A deletion, also of the last one and by another instance, an
+// deleted in force again: the log says so, once, with names, and a metric counts them. A deletion, also of the last one and by another instance, an
 // end, and another override of the same name are no loss.
 func TestLostOverridesAreLogged(t *testing.T) {
 	for name, step := range map[string]struct {
@@ -422,6 +424,17 @@ func TestLostOverridesAreLogged(t *testing.T) {
 					t.Errorf("there are records of %v, %v", clusters, err)
 				}
 				entries := logs.All()
+				counted := map[string]float64{"deletion": 0, "override": 0}
+				if step.count > 0 && len(entries) > 0 {
+					kind := "override"
+					if strings.Contains(entries[0].Message, "were deleted") {
+						kind = "deletion"
+					}
+					counted[kind] = float64(step.count)
+				}
+				if got := lossesOf(t, o); !maps.Equal(got, counted) {
+					t.Errorf("the metric has %v, want %v", got, counted)
+				}
 				if step.count == 0 {
 					if len(entries) > 0 {
 						t.Errorf("the log has %v", entries)
@@ -438,6 +451,26 @@ func TestLostOverridesAreLogged(t *testing.T) {
 			})
 		})
 	}
+}
+
+// lossesOf are the losses that an instance has counted, by what was lost.
+func lossesOf(t *testing.T, o *overrides.Overrides) map[string]float64 {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(o.Collectors(false)...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	counted := map[string]float64{}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "setpoint_overrides_lost_total" {
+				counted[m.GetLabel()[0].GetValue()] = m.GetCounter().GetValue()
+			}
+		}
+	}
+	return counted
 }
 
 // Who deleted an override is known for an hour, also of a cluster's last one, whose list is empty then.

@@ -43,11 +43,24 @@ func (o *Overrides) Collectors(each bool) []prometheus.Collector {
 			}
 			return float64(oldest.UnixMilli()) / 1000
 		}),
+		o.losses,
 	}
 	if each {
 		all = append(all, ends{o})
 	}
 	return all
+}
+
+// newLosses returns the counter of what a store that lost data did. Its series exist from the start: an alert sees the first loss.
+func newLosses() *prometheus.CounterVec {
+	losses := prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "setpoint_overrides_lost_total",
+		Help: "What the store has lost of overrides that this instance knew, because it lost data: an override before its end, or the deletion of one, which is in force again.",
+	}, []string{"lost"})
+	for _, lost := range []string{"deletion", "override"} {
+		losses.WithLabelValues(lost)
+	}
+	return losses
 }
 
 var endOf = prometheus.NewDesc("setpoint_override_end_timestamp_seconds",

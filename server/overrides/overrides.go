@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -59,6 +60,7 @@ type Overrides struct {
 	log     *zap.Logger
 	life    context.Context
 	cache   cache
+	losses  *prometheus.CounterVec
 	// logged reports whether the log has that reads fail. told are clusters whose list it has named as unreadable since.
 	logged atomic.Bool
 	toldMu sync.Mutex
@@ -84,7 +86,7 @@ func New(engine store.Engine, o Options) (*Overrides, error) {
 	if o.Life == nil {
 		o.Life = context.Background()
 	}
-	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(),
+	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(), losses: newLosses(),
 		told: map[string]bool{}, queues: queues{of: map[string]*queue{}}, refused: refused{of: map[string]store.Record{}}}, nil
 }
 
@@ -274,20 +276,21 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		return nil
 	})
 	o.lost(lost)
-	o.wentBack("overrides that were deleted are in the store again: it has lost data; they count again, so delete them again where they are not wanted", back)
+	o.wentBack("deletion", "overrides that were deleted are in the store again: it has lost data; they count again, so delete them again where they are not wanted", back)
 	return err == nil
 }
 
 // lost records that overrides have vanished, with their record, which a deletion leaves, or out of it.
 func (o *Overrides) lost(names []string) {
-	o.wentBack("overrides are gone from the store before their end, which nobody deleted: it has lost data; they are no longer in force, so create them again where they are needed", names)
+	o.wentBack("override", "overrides are gone from the store before their end, which nobody deleted: it has lost data; they are no longer in force, so create them again where they are needed", names)
 }
 
-// wentBack records what a store that has lost data did to overrides, if any.
-func (o *Overrides) wentBack(message string, names []string) {
+// wentBack records what a store that has lost data did to overrides, if any: lost is a value of that label.
+func (o *Overrides) wentBack(lost, message string, names []string) {
 	if len(names) == 0 {
 		return
 	}
+	o.losses.WithLabelValues(lost).Add(float64(len(names)))
 	slices.Sort(names)
 	o.log.Warn(message, zap.Int("count", len(names)), zap.Strings("overrides", names[:min(len(names), mostLost)]))
 }

@@ -41,8 +41,10 @@ func targets() dashboard {
 			graph("Overrides in force", unitNone, "Of the clusters that each instance decides for. SetpointOverrideOld fires for one that is older than a week.", gauge("setpoint_overrides")),
 			stacked("Adjustments by stage and rule", unitRate, "What stages and overrides changed of recorded decisions. A rule that acts all day: see whether the spec should have it.",
 				rate("setpoint_adjustments_total", "stage, rule")),
+			graph("Lost overrides", unitNone, "Overrides that the store lost within an hour (override), and deletions of some, which are in force again (deletion). SetpointOverridesLost fires for any.",
+				query{"max by (lost) (increase(setpoint_overrides_lost_total" + all + "[1h]))", "{{lost}}"}),
 			graph("Adjustments for each decision", unitNone, "By stage. A stage may adjust one decision several times (two schedules, each failing metric), and targets are decided at paces of their own: it is no share of decisions or of time. Which targets a stage acts on, and since when, is in their decision logs and conditions.",
-				query{"sum by (stage) (rate(setpoint_adjustments_total" + all + "[$__rate_interval])) / on () group_left () (sum(rate(setpoint_decisions_total" + all + "[$__rate_interval])) > 0)", "{{stage}}"}).as(whole),
+				query{"sum by (stage) (rate(setpoint_adjustments_total" + all + "[$__rate_interval])) / on () group_left () (sum(rate(setpoint_decisions_total" + all + "[$__rate_interval])) > 0)", "{{stage}}"}),
 			table("Who holds what, until when", "Overrides in force, by the time that is left (--target-metrics). `setpoint override list` and the page at /ui/ have their reasons.",
 				query{"sort(1000 * max by (cluster, namespace, target, override, what, author) (setpoint_override_end_timestamp_seconds" + all + "))", "until"}).of(unitTime),
 
