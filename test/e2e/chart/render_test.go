@@ -449,6 +449,63 @@ func TestRedisStaysBelowItsLimit(t *testing.T) {
 	}
 }
 
+// Within another chart, whose name the release has, a Redis of that chart gets none of our calls and none of our bounds.
+func TestAnotherRedisOfTheReleaseIsLeftAlone(t *testing.T) {
+	r, err := rendered(t, "shop", "")
+	must(t, err)
+	all, templates := pods(t, r)
+	another := k8slabels.Set{"app.kubernetes.io/name": "redis", "app.kubernetes.io/instance": "shop", "app.kubernetes.io/component": "master"}
+	ours, _, _ := unstructured.NestedStringMap(templates["shop-redis"], "metadata", "labels")
+	found := 0
+	for _, o := range all {
+		var selectors []map[string]string
+		switch o.GetKind() {
+		case "Service":
+			selector, _, _ := unstructured.NestedStringMap(o.Object, "spec", "selector")
+			selectors = append(selectors, selector)
+		case "NetworkPolicy":
+			selector, _, _ := unstructured.NestedStringMap(o.Object, "spec", "podSelector", "matchLabels")
+			selectors = append(selectors, selector)
+			egress, _, _ := unstructured.NestedSlice(o.Object, "spec", "egress")
+			for _, rule := range egress {
+				to, _ := rule.(map[string]any)["to"].([]any)
+				for _, peer := range to {
+					selector, _, _ := unstructured.NestedStringMap(peer.(map[string]any), "podSelector", "matchLabels")
+					selectors = append(selectors, selector)
+				}
+			}
+		}
+		for _, selector := range selectors {
+			if k8slabels.SelectorFromSet(selector).Matches(another) {
+				t.Errorf("%s %s selects the pods of another Redis: %v", o.GetKind(), o.GetName(), selector)
+			}
+			if k8slabels.SelectorFromSet(selector).Matches(k8slabels.Set(ours)) {
+				found++
+			}
+		}
+	}
+	if found != 3 {
+		t.Errorf("%d selectors are of our Redis, want those of its Service, its policy and the service's egress", found)
+	}
+}
+
+// Kubernetes waits for a pod that stops at least as long as the settings let the program wait.
+func TestPodsHaveTheTimeToStop(t *testing.T) {
+	for values, want := range map[string][2]int64{
+		"": {40, 30},
+		"service: {settings: {drain-timeout: 1m30s, shutdown-delay: 5s}}\nagent: {settings: {drain-timeout: 45s}}": {115, 55},
+	} {
+		r, err := rendered(t, "setpoint", values)
+		must(t, err)
+		_, templates := pods(t, r)
+		for i, name := range []string{"setpoint", "setpoint-agent"} {
+			if got, _, err := unstructured.NestedFieldNoCopy(templates[name], "spec", "terminationGracePeriodSeconds"); err != nil || fmt.Sprint(got) != fmt.Sprint(want[i]) {
+				t.Errorf("%q: %s has %v s to stop, want %d: %v", values, name, got, want[i], err)
+			}
+		}
+	}
+}
+
 // The adapter of the external metric refuses to start where the API is another Service's.
 func TestTheExternalMetricKnowsItsService(t *testing.T) {
 	rendered, err := renderAs(t, "scaler", "externalMetrics: {enabled: true}")

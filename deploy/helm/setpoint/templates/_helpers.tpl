@@ -46,6 +46,15 @@ ones, and a million would be written 1e+06. */}}
 {{- end }}
 {{- end -}}
 
+{{/* How long Kubernetes waits for a pod that stops, in seconds: what it waits itself, and some. (list SETTINGS MORE) */}}
+{{- define "setpoint.grace" -}}
+{{- $now := now }}{{ $end := $now }}{{ $settings := index . 0 | default dict }}
+{{- range $flag, $default := dict "shutdown-delay" "0s" "drain-timeout" "20s" }}
+{{- $end = $end | dateModify (get $settings $flag | default $default | toString) }}
+{{- end }}
+{{- add (sub ($end | unixEpoch | int64) ($now | unixEpoch | int64)) (index . 1) }}
+{{- end -}}
+
 {{/* What every pod is kept to: (list $ USER). OpenShift gives each namespace users of its own, and takes no others. */}}
 {{- define "setpoint.podSecurity" -}}
 runAsNonRoot: true
