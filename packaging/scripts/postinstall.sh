@@ -21,14 +21,17 @@ chown root:setpoint /etc/setpoint
 chmod 0750 /etc/setpoint
 test -d /run/systemd/system || exit 0 # a chroot, a container, another init
 systemctl daemon-reload
+start() { if command -v deb-systemd-invoke >/dev/null; then deb-systemd-invoke start "$1"; else systemctl start "$1"; fi; }
 for unit in @UNITS@; do
-  if test $first = no; then
+  if test -e "/etc/setpoint/.$unit"; then # removed while it was enabled, and not purged since
+    rm "/etc/setpoint/.$unit"
+    systemctl enable "$unit"
+    start "$unit"
+  elif test $first = no; then
     systemctl try-restart "$unit"
   elif test "$unit" = setpoint.service; then
     # The service listens on this machine only, so it can start unconfigured. Agents can not.
     systemctl preset "$unit"
-    if systemctl is-enabled --quiet "$unit"; then
-      if command -v deb-systemd-invoke >/dev/null; then deb-systemd-invoke start "$unit"; else systemctl start "$unit"; fi
-    fi
+    if systemctl is-enabled --quiet "$unit"; then start "$unit"; fi
   fi
 done

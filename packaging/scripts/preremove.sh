@@ -7,4 +7,8 @@ case "$1" in
   *) exit 0 ;;
 esac
 test -d /run/systemd/system || exit 0
-for unit in @UNITS@; do systemctl disable --now "$unit"; done
+for unit in @UNITS@; do
+  # If the package comes back before a purge, Debian tells its scripts of an upgrade: this file, of one that was removed.
+  if test "$1" = remove && systemctl is-enabled --quiet "$unit"; then touch "/etc/setpoint/.$unit"; fi
+  systemctl disable --now "$unit"
+done

@@ -69,4 +69,11 @@ dpkg -r setpoint setpoint-kubernetes setpoint-nomad setpoint-swarm setpoint-webh
 ! systemctl is-active --quiet setpoint.service || fail 'the service runs on without its package'
 ! ready 2>/dev/null || fail 'something still answers'
 echo 'removed: the service is stopped'
+
+dpkg -i --force-confdef --force-confold /packages/setpoint-new.deb /packages/setpoint-nomad-new.deb >/dpkg.log 2>&1 || { cat /dpkg.log; fail 'dpkg -i after dpkg -r'; }
+await 'ready after it was removed and installed again' ready
+systemctl is-enabled --quiet setpoint.service || fail 'the package does not enable the service when it comes back'
+! systemctl is-enabled --quiet setpoint-nomad.service || fail 'an agent that nobody enabled is enabled'
+grep -qx '# edited' <<<"$(tail -n 1 /etc/setpoint/setpoint.yaml)" || fail 'settings that were edited are gone'
+echo 'installed again: the service runs, with its settings'
 echo 'live: all passed'
