@@ -329,6 +329,39 @@ func TestACountThatIsTooLarge(t *testing.T) {
 	}
 }
 
+// Of a pod that was created while nothing was recorded nobody knows how long it took to start.
+func TestPodsOfAGapHaveNoStarts(t *testing.T) {
+	t.Parallel()
+	begin := time.Unix(1767571200, 0)
+	at := func(seconds int) time.Time { return begin.Add(time.Duration(seconds) * time.Second) }
+	for name, tt := range map[string]struct {
+		steps []int // those of the pod a, and of b from the third one on
+		want  int
+	}{
+		"no gap":              {[]int{0, 15, 30, 45}, 1},
+		"a step left out":     {[]int{0, 15, 45, 60}, 1},
+		"twenty minutes":      {[]int{0, 15, 1215, 1230}, 0},
+		"asked every 5 min":   {[]int{0, 300, 600, 900}, 1},
+		"asked less and less": {[]int{0, 300, 1200, 1500}, 0},
+	} {
+		var meter counterfactual.Meter
+		for i, seconds := range tt.steps {
+			in := &recommender.Input{Pods: []recommender.Pod{{Name: "a", Ready: recommender.ReadyTrue}}}
+			if i >= 2 {
+				b := recommender.Pod{Name: "b", StartTime: at(tt.steps[2] - 8), ReadyTransition: at(tt.steps[2] - 1)}
+				if b.Ready = recommender.ReadyFalse; i > 2 {
+					b.Ready = recommender.ReadyTrue
+				}
+				in.Pods = append(in.Pods, b)
+			}
+			meter.Add(at(seconds), in)
+		}
+		if got := meter.Starts(); got.Pods != tt.want {
+			t.Errorf("%s: %+v of %d pods, want %d", name, got, got.Pods, tt.want)
+		}
+	}
+}
+
 // Sums in place of pods, whose listed pods are made up, say nothing of how pods start.
 func TestSumsHaveNoStarts(t *testing.T) {
 	t.Parallel()

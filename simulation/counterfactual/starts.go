@@ -22,10 +22,16 @@ const plainSampled = 30 * time.Second
 
 // Meter measures how the pods of a recording start. The zero value is ready.
 type Meter struct {
-	pods                    map[string]*coming
-	last                    time.Time
+	pods map[string]*coming
+	last time.Time
+	// apart is how long before the last step the one before it was.
+	apart                   time.Duration
 	running, ready, sampled []time.Duration
 }
+
+// mostApart is how far two steps may be apart, if those before were not as far, so that it is known when the pods
+// between them were created.
+const mostApart = time.Minute
 
 // coming is an observed pod.
 type coming struct {
@@ -48,12 +54,17 @@ func (m *Meter) Add(now time.Time, in *recommender.Input) {
 			return
 		}
 	}
+	gap := false
+	if !m.last.IsZero() {
+		apart := now.Sub(m.last)
+		gap, m.apart = apart > max(mostApart, 2*m.apart), apart
+	}
 	for i := range in.Pods {
 		p := &in.Pods[i]
 		c := m.pods[p.Name]
 		if c == nil {
-			// The creation time of pods that existed at the first step is unknown.
-			c = &coming{made: m.last, ready: first, sampled: first}
+			// The creation time of pods that existed at the first step, or after a gap, is unknown.
+			c = &coming{made: m.last, ready: first || gap, sampled: first || gap}
 			m.pods[p.Name] = c
 		}
 		c.seen = true
