@@ -568,7 +568,7 @@ func TestTheRecordingOfAShadow(t *testing.T) {
 	if r := of(t, got, "model-miss"); r != (Result{}) {
 		t.Errorf("the model is judged by a shadow: %+v", r)
 	}
-	if rests := strings.Join(h.rests(), "\n"); !strings.Contains(rests, "1 recording is of a spec that scaled nothing") {
+	if rests := strings.Join(h.rests(), "\n"); !strings.Contains(rests, "1 recording has counts that its own spec did not make") {
 		t.Error(rests)
 	}
 }

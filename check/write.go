@@ -111,14 +111,14 @@ func (h *History) rests() (out []string) {
 		say("the recording was made under another spec than the old one: its figures are of the closed loop, too")
 	}
 	if h.Uncompared > 0 {
-		say("%d recordings have no outcomes: their own spec is taken to have decided everything", h.Uncompared)
+		say("%d recordings have no outcomes: what came of each evaluation is the next count", h.Uncompared)
 	}
 	if h.Unmade > 0 {
-		is := "are of specs that scaled"
+		have, their := "have", "their"
 		if h.Unmade == 1 {
-			is = "is of a spec that scaled"
+			have, their = "has", "its"
 		}
-		say("%s %s nothing, as a shadow's: by how much the model misses is not known of that", count(h.Unmade, "recording"), is)
+		say("%s %s counts that %s own spec did not make, as that of a shadow: by how much the model misses is not known by that", count(h.Unmade, "recording"), have, their)
 	}
 	say("open loop: the load and the count are as they were, each evaluation on its own; the new spec decides another count than the old one at %d of %d", h.DifferentSteps, h.Steps)
 	if h.open() {

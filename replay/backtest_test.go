@@ -3,6 +3,7 @@ package replay
 import (
 	"encoding/json"
 	"math"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -197,6 +198,36 @@ func TestWhatNobodyMadeDidNotCome(t *testing.T) {
 	all[0].StopAndWait(t)
 	for _, one := range check {
 		one()
+	}
+}
+
+// TestCountsOfUnknownDecisions takes what was decided out of a recording, whose counts another spec made: they are what
+// there was, and a spec that runs in a closed loop keeps its own count.
+func TestCountsOfUnknownDecisions(t *testing.T) {
+	t.Parallel()
+	flight, err := os.Open("../examples/simulation/flight.jsonl.gz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = flight.Close() }()
+	all, err := recording.NewReader("flight", flight).Next()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all.Steps = all.Steps[:200]
+	want := int32(0)
+	for i := range all.Steps {
+		step := &all.Steps[i]
+		step.Expect = nil
+		step.Request.Spec.Metrics[0].Resource.Target.AverageUtilization = new(int32(30)) // asks for twice as many
+		want = max(want, step.Request.GetScale().GetSpecReplicas())
+	}
+	got, err := RunBacktest(t.Context(), all, &Question{})
+	if err != nil || got.ClosedLoop == nil {
+		t.Fatal(err)
+	}
+	if loop := got.ClosedLoop; loop.Recorded.Most != want || loop.Changed > 20 || loop.Unmade < 100 {
+		t.Errorf("of %d replicas at most: %d unmade, recorded %+v, other %+v", want, loop.Unmade, loop.Recorded, loop.Other)
 	}
 }
 

@@ -155,30 +155,42 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 
 // cameOf is the count that came of a step at which the recording's own spec decided one. If nobody said whether that was
 // made, the next count shows it, as to the engine. A shadow applies nothing: what its workload had next is what another
-// autoscaler made of it.
+// autoscaler made of it. So it is where it was not recorded what was decided.
 func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired int32) int32 {
-	name, _ := target.Parse(scenario.Steps[i].Request.GetTarget())
+	step := &scenario.Steps[i]
+	name, _ := target.Parse(step.Request.GetTarget())
 	shadow := strings.HasSuffix(name.Target, target.ShadowSuffix)
-	if !shadow && !scenario.Steps[i].Unreported {
+	if !shadow && !step.Unreported && step.Expect != nil {
 		return desired
 	}
-	next := desired // of the last step nothing is known
-	if shadow {
+	next := desired // also of the last step, after which there is no count
+	if shadow || step.Expect == nil {
 		next = count
 	}
-	for _, later := range scenario.Steps[i+1:] {
-		if scale := later.Request.GetScale(); scale != nil && later.Request.GetScaleError() == nil {
-			next = scale.GetSpecReplicas()
+	for k := i + 1; k < len(scenario.Steps); k++ {
+		if later, known := countAt(&scenario.Steps[k]); known {
+			next = later
 			break
 		}
 	}
 	if next == desired {
 		return desired
 	}
-	if c.Unmade++; shadow {
+	if c.Unmade++; shadow || step.Expect == nil {
 		return next
 	}
 	return count
+}
+
+// countAt is the count at a step, if it could be read.
+func countAt(step *recording.Step) (count int32, known bool) {
+	switch scale := step.Request.GetScale(); {
+	case scale != nil:
+		return scale.GetSpecReplicas(), step.Request.GetScaleError() == nil
+	case step.Scale != nil:
+		return step.Scale.Spec.Replicas, step.ScaleGetError == ""
+	}
+	return 0, false
 }
 
 // inputs hands out what each step of a scenario sees with a spec, nil where there is no autoscaler, and what

@@ -257,7 +257,7 @@ func (c *backtestCommand) write(w io.Writer, b *replay.Backtest) error {
 	case b.Mismatched > 0:
 		fmt.Fprintf(&out, "  NOT REPRODUCED: its own spec decides otherwise at %d of %d steps\n", b.Mismatched, b.Compared)
 	case b.Compared == 0:
-		fmt.Fprintf(&out, "  its own decisions were not recorded; its spec is taken to have decided at all %d steps\n", b.Steps)
+		fmt.Fprintf(&out, "  its own decisions were not recorded: what came of each of %d steps is the next count\n", b.Steps)
 	default:
 		fmt.Fprintf(&out, "  its own spec reproduces it, at all %d steps\n", b.Compared)
 	}
