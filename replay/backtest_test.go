@@ -226,6 +226,20 @@ func TestCountsOfUnknownDecisions(t *testing.T) {
 	if err != nil || got.ClosedLoop == nil {
 		t.Fatal(err)
 	}
+	// While somebody has stopped the workload no spec has any replicas.
+	for i := range 50 {
+		request := all.Steps[100+i].Request
+		request.Scale.SpecReplicas, request.Scale.StatusReplicas, request.Pods, request.PodMetrics = 0, new(int32(0)), nil, nil
+	}
+	stopped, err := RunBacktest(t.Context(), all, &Question{})
+	if err != nil || stopped.ClosedLoop == nil {
+		t.Fatal(err)
+	}
+	for i, at := range stopped.Instants {
+		if is := i >= 100 && i < 150; (at.Closed == 0) != is || (at.Recorded == 0) != is {
+			t.Errorf("step %d: %d replicas, recorded %d", i, at.Closed, at.Recorded)
+		}
+	}
 	if loop := got.ClosedLoop; loop.Recorded.Most != want || loop.Changed > 20 || loop.Unmade < 100 {
 		t.Errorf("of %d replicas at most: %d unmade, recorded %+v, other %+v", want, loop.Unmade, loop.Recorded, loop.Other)
 	}

@@ -176,7 +176,8 @@ func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired 
 	if next == desired {
 		return desired
 	}
-	if c.Unmade++; shadow || step.Expect == nil {
+	// That a workload stops, or goes on, is another writer's doing, with each spec.
+	if c.Unmade++; (shadow || step.Expect == nil) && (count == 0) == (next == 0) {
 		return next
 	}
 	return count
