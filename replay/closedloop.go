@@ -129,7 +129,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		}
 	}
 	to.loop = loop
-	after := int32(0)
+	after, later := int32(0), counts{steps: scenario.Steps}
 	err = inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]
 		step := counterfactual.Step{Time: recorded.Time, Input: in, Around: around, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, q.Assumed)}
@@ -137,7 +137,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 		if in != nil && in.ScaleError == nil {
 			before, after = in.Scale.SpecReplicas, in.Scale.SpecReplicas
 			if answer := own[i]; answer != nil && !step.Failed {
-				after = c.cameOf(scenario, i, before, answer.GetDesiredReplicas())
+				after = c.cameOf(&later, i, before, answer.GetDesiredReplicas())
 			}
 		}
 		step.After = after
@@ -156,8 +156,8 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 // cameOf is the count that came of a step at which the recording's own spec decided one. If nobody said whether that was
 // made, the next count shows it, as to the engine. A shadow applies nothing: what its workload had next is what another
 // autoscaler made of it. So it is where it was not recorded what was decided.
-func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired int32) int32 {
-	step := &scenario.Steps[i]
+func (c *ClosedLoop) cameOf(later *counts, i int, count, desired int32) int32 {
+	step := &later.steps[i]
 	name, _ := target.Parse(step.Request.GetTarget())
 	shadow := strings.HasSuffix(name.Target, target.ShadowSuffix)
 	if !shadow && !step.Unreported && step.Expect != nil {
@@ -167,11 +167,8 @@ func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired 
 	if shadow || step.Expect == nil {
 		next = count
 	}
-	for k := i + 1; k < len(scenario.Steps); k++ {
-		if later, known := countAt(&scenario.Steps[k]); known {
-			next = later
-			break
-		}
+	if shown, known := later.after(i); known {
+		next = shown
 	}
 	if next == desired {
 		return desired
@@ -181,6 +178,22 @@ func (c *ClosedLoop) cameOf(scenario *recording.Scenario, i int, count, desired 
 		return next
 	}
 	return count
+}
+
+// counts are those of a scenario's steps, looked up in order: each step is read once, however many have none.
+type counts struct {
+	steps []recording.Step
+	at    int
+}
+
+// after is the first count after a step, if there is one.
+func (c *counts) after(i int) (count int32, known bool) {
+	for c.at = max(c.at, i+1); c.at < len(c.steps); c.at++ {
+		if count, known = countAt(&c.steps[c.at]); known {
+			return count, true
+		}
+	}
+	return 0, false
 }
 
 // countAt is the count at a step, if it could be read.
