@@ -48,7 +48,7 @@ ones, and a million would be written 1e+06. */}}
 
 {{/* How long Kubernetes waits for a pod that stops, in seconds: what it waits itself, and some. (list SETTINGS MORE) */}}
 {{- define "setpoint.grace" -}}
-{{- $now := now }}{{ $end := $now }}{{ $settings := index . 0 | default dict }}
+{{- $now := toDate "2006-01-02" "2006-01-02" }}{{ $end := $now }}{{ $settings := index . 0 | default dict }}
 {{- range $flag, $default := dict "shutdown-delay" "0s" "drain-timeout" "20s" }}
 {{- $end = $end | dateModify (get $settings $flag | default $default | toString) }}
 {{- end }}
