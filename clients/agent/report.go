@@ -10,6 +10,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // maxMessage bounds the error in a report, in bytes, as the service does.
@@ -22,7 +23,8 @@ func (r *reconcile) report(ctx context.Context, e *evaluation) {
 		Target: e.Request.GetTarget(), RecommendationId: e.Answer.GetRecommendationId(), Outcome: "APPLIED",
 	}
 	if e.ApplyError != nil {
-		req.Outcome, req.Message = "FAILED", cut(e.ApplyError.Error(), maxMessage)
+		// It comes back in a condition, where CheckReport takes no control characters.
+		req.Outcome, req.Message = "FAILED", cut(printable.Lines(e.ApplyError.Error()), maxMessage)
 	}
 	var err error
 	if e.Report, err = r.send(ctx, req); err != nil {

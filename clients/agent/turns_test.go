@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -160,6 +161,41 @@ func TestErrorsOfMetricsMaySayAnything(t *testing.T) {
 			t.Errorf("%d answers are refused: %v", refused.Len(), refused.All())
 		}
 	})
+}
+
+// wired is a service whose reports are encoded, as on their way to another machine.
+type wired struct{ *agenttest.Service }
+
+func (w wired) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
+	if _, err := proto.Marshal(req); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return w.Service.ReportScale(ctx, req)
+}
+
+// Why a count was not written, as a proxy before the platform says it, is reported and shown, and is
+// no reason to refuse the answer, nor to take the service for one that is away.
+func TestErrorsOfWritesMaySayAnything(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{"\x1b[31mno", "caf\xe9"} {
+		t.Run(fmt.Sprintf("%q", text), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p, s := &telling{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
+				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				p.Want("web", 6)
+				p.FailWrites(errors.New(text))
+				drive(t, p, wired{s}, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				p.mu.Lock()
+				hold := p.last
+				p.mu.Unlock()
+				if n := len(s.Reports()); hold != nil || n < 5 {
+					t.Errorf("%d reports, held by %+v", n, hold)
+				}
+			})
+		})
+	}
 }
 
 // contested is a platform on which others always change the count first.
