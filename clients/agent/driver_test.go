@@ -284,6 +284,32 @@ func TestAWatchThatFailsIsBegunAgain(t *testing.T) {
 	})
 }
 
+// An agent that loses its platform's lock while the service is away, and gets it back, notices the
+// service's return.
+func TestADriverThatRunsAgainNoticesTheServicesReturn(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := newPlatform(1), agenttest.NewService(testserver.Recommendations(t))
+		d, stop := drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		s.Away(true)
+		time.Sleep(time.Minute)
+		if err := stop(); err != nil {
+			t.Fatal(err)
+		}
+		s.Away(false)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		began := time.Now()
+		if err := d.Run(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if n := s.AskedSince(began); n < 5 {
+			t.Errorf("asked %d times in a minute", n)
+		}
+	})
+}
+
 // A stop waits a bounded time.
 func TestAStopIsBounded(t *testing.T) {
 	t.Parallel()

@@ -185,12 +185,7 @@ func (p *presence) forget(key Key) {
 
 // run sends probes while the service is away, until the context ends.
 func (p *presence) run(ctx context.Context) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-p.began:
-		}
+	for { // the service may be away already: an agent that lost a lock runs again
 		ticker := time.NewTicker(probeInterval)
 		for away := true; away; {
 			select {
@@ -201,6 +196,11 @@ func (p *presence) run(ctx context.Context) {
 			}
 		}
 		ticker.Stop()
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.began:
+		}
 	}
 }
 
