@@ -214,9 +214,8 @@ type Store interface {
 // instance that could not reach the engine for a while does not restore what another has
 // deleted.
 type Deletions interface {
-	// DeletedAt returns when the record of each key was last deleted, by the clock of the
-	// deleting instance; the zero time: never, or too long ago. A new record does not
-	// change it. It uses one round trip per shard.
+	// DeletedAt returns when the record of each key was last deleted, by the engine's clock;
+	// the zero time: never, or too long ago. A new record does not change it. It uses one round trip per shard.
 	DeletedAt(ctx context.Context, keys []Key) ([]time.Time, error)
 }
 

@@ -148,11 +148,10 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 		return false, err
 	}
 	p := s.layout.place(key)
-	now := strconv.FormatInt(time.Now().UnixNano(), 10)
 	var mark []any // by the script that deletes
-	switch err := s.markDeletion(ctx, p, now); {
+	switch err := s.markDeletion(ctx, p); {
 	case isFull(err):
-		mark = []any{now, s.deletionTTL()}
+		mark = []any{s.deletionTTL()}
 	case err != nil:
 		return false, err
 	}
@@ -177,7 +176,7 @@ func (s *Store) Delete(ctx context.Context, key store.Key) (bool, error) {
 
 // markDeletion stores when the record is deleted, which it does not do itself: if the deletion
 // then fails, its caller hears so.
-func (s *Store) markDeletion(ctx context.Context, p place, now string) error {
+func (s *Store) markDeletion(ctx context.Context, p place) error {
 	if s.layout.part != "" {
 		return nil // only deletions of histories are looked up
 	}
@@ -185,7 +184,7 @@ func (s *Store) markDeletion(ctx context.Context, p place, now string) error {
 		operation: "delete",
 		durable:   true,
 		args: func(_ int, whole bool) []any {
-			return markDeletionScript.args(whole, []string{p.record(), p.deletion()}, now, s.deletionTTL())
+			return markDeletionScript.args(whole, []string{p.record(), p.deletion()}, s.deletionTTL())
 		},
 		take: func(int, any, bool) error { return nil },
 	}))

@@ -86,12 +86,18 @@ return redis.call('DEL', KEYS[1])`)
 	// does: a full server takes no mark alone, and one with what it frees.
 	deleteScript = newScript(`local n = redis.call('EXISTS', KEYS[1])
 redis.call('DEL', KEYS[1], KEYS[2], KEYS[3])
-if n == 1 and ARGV[1] then redis.call('SET', KEYS[4], ARGV[1], 'PX', ARGV[2]) end
+if n == 1 and ARGV[1] then
+  local t = redis.call('TIME')
+  redis.call('SET', KEYS[4], string.format('%d%06d000', t[1], t[2]), 'PX', ARGV[1])
+end
 return n`)
 
-	// markDeletionScript stores the time of deletion ARGV[1] in KEYS[2], for ARGV[2]
+	// markDeletionScript stores the server's time in KEYS[2], in nanoseconds, for ARGV[1]
 	// milliseconds, if there is a record KEYS[1].
-	markDeletionScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then redis.call('SET', KEYS[2], ARGV[1], 'PX', ARGV[2]) end
+	markDeletionScript = newScript(`if redis.call('EXISTS', KEYS[1]) == 1 then
+  local t = redis.call('TIME')
+  redis.call('SET', KEYS[2], string.format('%d%06d000', t[1], t[2]), 'PX', ARGV[1])
+end
 return 0`)
 
 	// appendScript appends ARGV[1] to the list KEYS[1] of a log, which keeps ARGV[2] entries. It

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -320,4 +321,22 @@ func TestDeletionsAreKnown(t *testing.T) {
 	if d := time.Since(now).Abs(); err != nil || d > time.Minute {
 		t.Errorf("the server's clock is %s off, %v", d, err)
 	}
+}
+
+// The clock of the machine that deletes may be wrong: others compare the instant with when histories began.
+func TestADeletionIsTimedByTheServersClock(t *testing.T) {
+	t.Parallel()
+	url, prefix := redistest.Shared(t).URL(), redistest.Prefix(t)
+	known(t, openOn(t, url, prefix, nil))
+	synctest.Test(t, func(t *testing.T) { // whose clock begins in the year 2000
+		s := openOn(t, url, prefix, nil)
+		if _, err := s.Delete(t.Context(), swapped); err != nil {
+			t.Fatal(err)
+		}
+		at, err := s.DeletedAt(t.Context(), []store.Key{swapped})
+		now, timeErr := s.Time(t.Context())
+		if err != nil || timeErr != nil || now.Sub(at[0]).Abs() > time.Minute {
+			t.Errorf("deleted at %v, where it is %v, %v, %v", at, now, err, timeErr)
+		}
+	})
 }

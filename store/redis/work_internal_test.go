@@ -133,7 +133,7 @@ var worked = map[string]work{
 			w.check(err)
 			return 0
 		}
-	}, 6, 0},
+	}, 7, 0},
 	"markDeletionScript": {func(w *worker) func() int {
 		w.create("t")
 		return func() int {
@@ -141,7 +141,7 @@ var worked = map[string]work{
 			w.check(err)
 			return 0
 		}
-	}, 6, 0}, // of three scripts, as deleteScript's operation
+	}, 7, 0}, // of three scripts, as deleteScript's operation
 	"appendScript": {func(w *worker) func() int {
 		w.logs("t")
 		return func() int { w.check(w.append("t", false)); return 0 }
