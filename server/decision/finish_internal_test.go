@@ -2,6 +2,8 @@ package decision
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -57,5 +59,45 @@ func TestAStopWaitsForTheStoreInWhatTimeTheDrainHasLeft(t *testing.T) {
 				t.Errorf("%+v: the stop took %s", tt, took)
 			}
 		})
+	}
+}
+
+// oneShardAway is a store of which a shard does not respond, in which a target is.
+type oneShardAway struct {
+	store.Store
+	target string
+}
+
+func (o oneShardAway) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	records, err := o.Store.LoadBatch(ctx, keys)
+	errs := store.ByItem(err, len(keys), len(records))
+	for i, key := range keys {
+		if key.Target == o.target {
+			errs = make(store.BatchError, len(keys))
+			errs[i] = store.ErrUnavailable
+		}
+	}
+	if errs == nil {
+		return records, nil
+	}
+	return records, store.BatchError(errs)
+}
+
+// A shard that stays away keeps nothing from the others.
+func TestWhatWasDecidedWithoutTheStoreIsWrittenToTheShardsThatAreBack(t *testing.T) {
+	options := DefaultOptions()
+	options.Clock, options.Log = time.Now, zap.NewNop()
+	engine := memory.New(memory.Options{})
+	defer engine.Close()
+	targets := New(oneShardAway{engine, "0"}, &options, func(bool) {}, t.Context())
+	var keys []store.Key
+	for i := range 3 * writeBackBatch {
+		key := store.Key{Cluster: "demo", Namespace: "shop", Target: strconv.Itoa(i)}
+		targets.outage.keep(key, store.Record{}, record.Append(nil, &record.Record{}))
+		keys = append(keys, key)
+	}
+	err := targets.outage.writeBack(t.Context(), keys...)
+	if left := targets.outage.pending(); !errors.Is(err, store.ErrUnavailable) || left != 1 {
+		t.Errorf("%d of %d are not written, %v", left, len(keys), err)
 	}
 }

@@ -258,9 +258,9 @@ func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Ou
 	return before, after, s, !s.Changed || o.keep(key, known, record.Append(nil, &after))
 }
 
-// writeBack writes all unwritten histories, or those of the given keys. It stops at the
-// first error.
-func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
+// writeBack writes all unwritten histories, or those of the given keys, and returns the first error: the others may be
+// of shards that respond.
+func (o *outage) writeBack(ctx context.Context, keys ...store.Key) (first error) {
 	if len(keys) == 0 {
 		o.mu.Lock()
 		for key := range o.unwritten {
@@ -268,14 +268,15 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) error {
 		}
 		o.mu.Unlock()
 	}
-	for len(keys) > 0 {
-		n := min(len(keys), writeBackBatch)
-		if err := o.writeBackBatch(ctx, keys[:n]); err != nil {
-			return err
+	for some := range slices.Chunk(keys, writeBackBatch) {
+		if err := o.writeBackBatch(ctx, some); first == nil {
+			first = err
 		}
-		keys = keys[n:]
+		if first != nil && ctx.Err() != nil {
+			break
+		}
 	}
-	return nil
+	return first
 }
 
 // writeBackBatch writes the keys' histories, merged with what other instances wrote
