@@ -345,7 +345,8 @@ func (w *writeBack) next(stored store.Record, _ bool, _ []byte) []byte {
 		w.done = true
 		return nil
 	}
-	if wasDeleted(w.written.record, w.deleted) {
+	// A deletion that failed may be known, too: what it was to delete is still there.
+	if wasDeleted(w.written.record, w.deleted) && !wasDeleted(stored, w.deleted) {
 		w.targets.Log.Info("decisions of an outage dropped: their target was deleted meanwhile", zap.Stringer("target", w.key))
 		w.targets.cache.put(w.key, store.Record{})
 		w.end()

@@ -251,6 +251,11 @@ func TestADeletedTargetDoesNotComeBackAfterAnOutage(t *testing.T) {
 				Recommendations: []recommender.TimedRecommendation{{Replicas: 4, At: servertest.T0.UnixNano()}},
 			}))
 		}, []int32{4, 7}},
+		{"said to be deleted, by a deletion that failed", func(t *testing.T, su *servertest.Setup, s *servertest.Service) {
+			before := s.Stored(t, servertest.Web)
+			_, _ = su.Store.Delete(t.Context(), servertest.KeyOf(servertest.Web))
+			s.Put(t, servertest.Web, before)
+		}, []int32{3, 3, 5, 7}},
 		{"lost, not deleted", func(t *testing.T, _ *servertest.Setup, s *servertest.Service) {
 			if _, err := s.Memory.Delete(t.Context(), servertest.KeyOf(servertest.Web)); err != nil {
 				t.Fatal(err)
