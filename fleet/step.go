@@ -327,6 +327,9 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	}
 	in, doubts := spec.unite(w, parts, call.ID)
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
+	if spec.moves() {
+		in.Scale.StatusReplicas = in.Scale.SpecReplicas
+	}
 	if r.bereft(spec, in.Scale.SpecReplicas, at) {
 		in.Scale.SpecReplicas = r.Desired
 	} else if spec.SurviveOne {
@@ -462,6 +465,12 @@ func (m *MemberRecord) replicas(spec *Spec, member *Member, d *Digest) recommend
 		asked = m.Share
 	}
 	return recommender.Scale{SpecReplicas: asked, StatusReplicas: observed}
+}
+
+// moves reports whether replicas may be on their way between members. One is then gone before another is there, or there
+// before another is gone, and a total on target, which proposes those that are observed, would make that the count.
+func (s *Spec) moves() bool {
+	return s.MaxMoves > 0 || slices.ContainsFunc(s.Members, func(m Member) bool { return m.Drained() })
 }
 
 // nominalCount is the count that all replicas stand for if some are there in case a member is lost.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,7 +27,10 @@ type cluster struct {
 	zero        bool
 	least, most int32
 	// floor is an override of the member.
-	floor  int32
+	floor int32
+	// late ones show observed replicas a call later: had is how many they were asked for at the last call.
+	late   bool
+	had    int32
 	answer Answer
 }
 
@@ -76,6 +80,9 @@ func (w *world) call(c *cluster) {
 		Namespace: "shop", Spec: w.spec.Engine, Options: w.spec.Options,
 		Scale:    recommender.Scale{SpecReplicas: c.replicas, StatusReplicas: c.replicas},
 		Readings: make([]recommender.Readings, len(w.spec.Engine.Metrics)),
+	}
+	if c.late {
+		in.Scale.StatusReplicas, c.had = c.had, c.replicas
 	}
 	for i := range c.replicas {
 		p := recommender.Pod{
@@ -680,6 +687,35 @@ func TestDrainedMemberIsEmptiedOneByOne(t *testing.T) {
 	w.run(minute)
 	if c := w.of("c").replicas; c != 0 {
 		t.Errorf("c gains %d", c)
+	}
+}
+
+// Replicas on their way from one member to another, of which one is gone or there before the other, leave the count as it is,
+// though a total on target proposes those that are observed.
+func TestMovedReplicasAreNoChangeOfTheSum(t *testing.T) {
+	for name, move := range map[string]func(w *world){
+		"drained":    func(w *world) { w.spec.Members[0].Weight = 0 },
+		"rebalanced": func(w *world) { w.spec.MaxMoves = 3 },
+	} {
+		for _, late := range []string{"a", "b", "ab"} {
+			t.Run(name+" "+late, func(t *testing.T) {
+				w := newWorld(t, external(true, 10_000), 9, 4, 4)
+				w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+				for _, c := range w.clusters {
+					c.queue, c.had, c.late = 57, c.replicas, strings.Contains(late, c.name)
+				}
+				w.run(minute)
+				move(w)
+				for range 40 {
+					if w.run(w.spec.Period); w.record.Desired != 17 {
+						t.Fatalf("%d with %v, want 17", w.record.Desired, w.replicas())
+					}
+				}
+				if a := w.of("a").replicas; a > 6 {
+					t.Errorf("%v: nothing was moved", w.replicas())
+				}
+			})
+		}
 	}
 }
 
