@@ -33,7 +33,8 @@ type Decision struct {
 type Observer interface {
 	// Observe receives a decision. Decisions of one object arrive in their order.
 	Observe(d *Decision)
-	// Lost reports that the service may have decided, but the agent has no valid answer.
+	// Lost reports that the service may have decided what is not observed: the agent has no valid answer, or asked only
+	// to have a scale of a shadow's controller counted.
 	Lost(key Key)
 	// Forget reports that an object is gone.
 	Forget(key Key)

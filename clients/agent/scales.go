@@ -72,6 +72,7 @@ func (r *reconcile) noteScale(ctx context.Context, e *evaluation, from int32) er
 	default:
 		question.Spec.MinReplicas, question.Spec.MaxReplicas = &to, to
 	}
+	r.lost() // what it decides is no decision of the shadow
 	n := &evaluation{Decision: Decision{Key: r.o.Key, Shadow: true, Observation: e.Observation}}
 	for _, count := range counts {
 		n.asked, n.Request = time.Now(), proto.CloneOf(question)

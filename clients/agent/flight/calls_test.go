@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,6 +93,23 @@ func replayed(t *testing.T, name string, each func(recorded *recording.Step, ste
 	return histories
 }
 
+// inCharge is a platform with a controller in charge of its shadows, which scaled last at that time. A policy counts that.
+type inCharge struct {
+	*agenttest.Fake
+	scaled atomic.Pointer[time.Time]
+}
+
+func (p *inCharge) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	seen, err := p.Fake.Observe(ctx, o)
+	if err == nil && o.Shadow {
+		if at := p.scaled.Load(); at != nil {
+			seen.LastScale = *at
+		}
+		seen.Request.Spec.Behavior.ScaleUp.Policies = []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 4, PeriodSeconds: 120}}
+	}
+	return seen, err
+}
+
 // A recording of any platform's agent replays: each step has the same outcome, for a new object
 // and amid a history, with failed writes, and with outages of the service.
 func TestWhatAnyAgentRecordsReplays(t *testing.T) {
@@ -100,7 +118,7 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		srv, conn, stop := serve(t, server.DefaultOptions())
 		defer stop()
-		s, p := agenttest.NewService(srv.Recommendations()), &agenttest.Fake{}
+		s, p := agenttest.NewService(srv.Recommendations()), &inCharge{Fake: &agenttest.Fake{}}
 		for _, w := range []agenttest.Workload{{Name: "web", Replicas: 4}, {Name: "api", Replicas: 4, Steady: true}, {Name: "watched", Replicas: 4, Shadow: true}} {
 			p.Create(w)
 		}
@@ -134,6 +152,14 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 		wait()
 		s.Away(false)
 		p.Scale("web", 9)
+		wait()
+		p.Want("watched", 4)
+		wait()
+		p.scaled.Store(new(time.Now()))
+		p.Want("watched", 8)
+		p.Scale("watched", 8)
+		time.Sleep(3 * agenttest.Period / 2)
+		p.Want("watched", 10)
 		wait()
 		wait()
 		cancel()
