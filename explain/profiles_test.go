@@ -159,3 +159,12 @@ func TestEveryProfileHasItsWords(t *testing.T) {
 		}
 	}
 }
+
+// The cooldown profile has the observed replicas for the count, of which there may be some though none are asked for.
+func TestCooldownAtZeroKeepsWhatIsObserved(t *testing.T) {
+	req := usingAll()
+	req.Options, req.Scale.StatusReplicas = &setpointv1.RecommendOptions{Profile: "cooldown"}, proto.Int32(3)
+	for _, problem := range problems(t, req, decide(t, replay.NewEngine(), req, ""), defaultWidth) {
+		t.Error(problem)
+	}
+}

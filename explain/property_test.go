@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -181,6 +182,7 @@ func tooWide(line string, width int) bool {
 var (
 	changes = regexp.MustCompile(`(-?\d+) → (-?\d+) replica`)
 	stays   = regexp.MustCompile(`stays at (-?\d+) replica`)
+	passes  = regexp.MustCompile(`^(\d+) passes, (up|down) to (\d+) is allowed`)
 	leaves  = regexp.MustCompile(`last known count: (-?\d+)`)
 )
 
@@ -238,5 +240,16 @@ func clauseProblems(c *oneCase) []string {
 	if (b.GetWantedReplicas() != b.GetBoundedReplicas()) != (c.boundText() != "") {
 		out = append(out, "bounds: "+c.boundText())
 	}
+	if r := c.trace.GetRateLimit(); r != nil {
+		said := c.rateOutcome(r)
+		if m := passes.FindStringSubmatch(said); m != nil && (m[2] == "up") != (atoi(m[1]) <= atoi(m[3])) && m[1] != m[3] {
+			out = append(out, "rate limit: "+said)
+		}
+	}
 	return out
+}
+
+func atoi(s string) int {
+	n, _ := strconv.Atoi(s)
+	return n
 }

@@ -55,16 +55,21 @@ func (c *oneCase) minBlocks(r *setpointv1.RateLimitExplanation) bool {
 	return c.habits.minBlocks && r.GetSelectPolicy() == "Min"
 }
 
-// limited is "5 passes, up to 8 is allowed", or "12 is limited to 8".
+// limited is "5 passes, up to 8 is allowed", "12 is limited to 8", or "none beyond maxReplicas 6, up to 8 is allowed".
 func (c *oneCase) limited(r *setpointv1.RateLimitExplanation, wanted int32) string {
-	towards := "up to "
+	limit, b := max(0, r.GetLimit()), c.trace.GetBounds()
+	towards, bound, beyond := "up to ", "maxReplicas "+number(b.GetMaxReplicas()), wanted > limit
 	if wanted < c.current {
-		towards = "down to "
+		towards, bound, beyond = "down to ", "minReplicas "+number(b.GetMinReplicas()), wanted < limit
 	}
-	if r.GetLimited() {
+	passes := number(wanted) + " passes"
+	switch {
+	case r.GetLimited():
 		return number(wanted) + " is limited to " + number(r.GetLimit())
+	case beyond:
+		passes = "none beyond " + bound
 	}
-	return number(wanted) + " passes, " + towards + number(max(0, r.GetLimit())) + " is allowed"
+	return passes + ", " + towards + number(limit) + " is allowed"
 }
 
 // selects is which policy counts.

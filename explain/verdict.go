@@ -102,7 +102,7 @@ func (c *oneCase) verdict() *verdict {
 		v.because(red, "the scale can't be read: "+clean(c.resp.GetError()))
 	case pathScalingDisabled:
 		v.style = notice
-		v.head = "stays at 0 replicas (scaling is disabled)"
+		v.head = c.headline() + " (scaling is disabled)"
 		c.disabledVerdict(v)
 	case pathAboveMax:
 		v.because(plain, number(c.current)+" is above maxReplicas "+number(c.trace.GetBounds().GetMaxReplicas())+", which is enforced at once")
