@@ -13,10 +13,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// begin returns a scenario without calls: for a new target if target is nil, else for one with the service's
-// record of it, including its history.
-func begin(target *setpointv1.Target) (*scenario, error) {
-	s := &scenario{line: line{Source: "agent"}}
+// begin returns a scenario of the target of that name without calls: of a new one if target is nil, else of one with the
+// service's record of it, including its history.
+func begin(name string, target *setpointv1.Target) (*scenario, error) {
+	s := &scenario{line: line{Source: "agent"}, target: name}
 	if target == nil {
 		return s, nil
 	}
@@ -56,6 +56,8 @@ type call struct {
 // scenario is an incomplete sequence of reconciles of one object.
 type scenario struct {
 	line line
+	// target is the object's name at the service, where a shadow has another one and a history of its own.
+	target string
 	// status is the target's status before the first call.
 	status *setpointv1.HorizontalPodAutoscalerStatus
 	// bytes is the approximate size in memory.

@@ -164,6 +164,8 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 	t.Parallel()
 	unsettled := decision()
 	unsettled.Unsettled = true
+	shadow := decision()
+	shadow.Request.Target += agent.ShadowSuffix
 	for _, tt := range []struct {
 		name string
 		// seen is what follows the first reconcile of a new object, nil for a request without an answer.
@@ -173,6 +175,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 		{"nothing", []*agent.Decision{decision()}, 2, 0},
 		{"a decision of which nothing is known", []*agent.Decision{unsettled, decision()}, 1, 2},
 		{"a question without an answer", []*agent.Decision{nil, decision(), decision()}, 1, 2},
+		{"a shadow, which has a history of its own", []*agent.Decision{shadow, shadow}, 1, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
