@@ -21,16 +21,19 @@ type nodeHook struct {
 	stats   *counters
 	// last is the last error that the breaker counted; nil: none.
 	last atomic.Pointer[error]
+	// pool tells of the node's connections.
+	pool func() *goredis.PoolStats
 	// sentinels reports that the node is whichever sentinels name, and dialed is its address, nil: unknown.
 	sentinels bool
 	dialed    atomic.Pointer[string]
 }
 
-// unnamedError is why there is no new connection to a node that sentinels name: mostly, none answers.
-type unnamedError struct{ error }
+// noFurtherError is why there is no further connection to a node that has some: no sentinel answers, or its certificate
+// has expired, say.
+type noFurtherError struct{ error }
 
 // Unwrap implements errors.Unwrap.
-func (e *unnamedError) Unwrap() error { return e.error }
+func (e *noFurtherError) Unwrap() error { return e.error }
 
 // skippedError is why a node was left alone. Last, in its text, is why it was the last time that
 // it was not. It is not unwrapped, since it is no error of this command: nobody knows what
@@ -76,8 +79,8 @@ func (h *nodeHook) report(done func(error), err error) {
 	done(err)
 }
 
-func (s *Store) newNodeHook(name string) *nodeHook {
-	h := &nodeHook{stats: s.stats, sentinels: s.options.MasterName != ""}
+func (s *Store) newNodeHook(name string, pool func() *goredis.PoolStats) *nodeHook {
+	h := &nodeHook{stats: s.stats, pool: pool, sentinels: s.options.MasterName != ""}
 	h.breaker = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:        name,
 		MaxRequests: 1,
@@ -100,11 +103,10 @@ func (s *Store) newNodeHook(name string) *nodeHook {
 		},
 		IsSuccessful: func(err error) bool { return !isTransport(err) },
 		// A caller's cancellation says nothing about the node, nor does an exhausted
-		// connection pool, nor do sentinels that are away while there are connections to it.
+		// connection pool, nor that there is no further connection.
 		IsExcluded: func(err error) bool {
-			var unnamed *unnamedError
-			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout) ||
-				errors.As(err, &unnamed) && s.client.PoolStats().TotalConns > 0
+			var further *noFurtherError
+			return errors.Is(err, context.Canceled) || errors.Is(err, goredis.ErrPoolTimeout) || errors.As(err, &further)
 		},
 	})
 	s.breakersMu.Lock()
@@ -118,12 +120,11 @@ func (h *nodeHook) DialHook(next goredis.DialHook) goredis.DialHook {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		h.stats.dials.Add(1)
 		conn, err := next(ctx, network, addr)
-		if !h.sentinels {
-			return conn, err
+		if h.sentinels {
+			h.dialed.Store(dialedAt(conn, err))
 		}
-		at := dialedAt(conn, err)
-		if h.dialed.Store(at); at == nil {
-			err = &unnamedError{err}
+		if err != nil && h.pool().TotalConns > 0 {
+			err = &noFurtherError{err}
 		}
 		return conn, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/sony/gobreaker/v2"
 
 	"github.com/setpoint-dev/setpoint/store"
+	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
 // hookedNode is a node's hook with a node behind it that answers as the test says.
@@ -30,7 +31,7 @@ func newHookedNode() *hookedNode {
 	n.store = &Store{stats: new(counters), breakers: map[string]*gobreaker.TwoStepCircuitBreaker[struct{}]{}}
 	n.store.options.BreakerFailures, n.store.options.BreakerPause = 3, time.Second
 	n.store.options.OnBreaker = func(_ string, because error) { n.told = append(n.told, because != nil) }
-	n.nodeHook = n.store.newNodeHook("node")
+	n.nodeHook = n.store.newNodeHook("node", nil)
 	return n
 }
 
@@ -218,4 +219,33 @@ func TestTheBreakerSaysWhy(t *testing.T) {
 			t.Errorf("asked %d times", n.calls)
 		}
 	})
+}
+
+// A server that takes no new connections, as with a certificate that has expired, is asked over those that are open.
+func TestCallsGoOnOverOpenConnections(t *testing.T) {
+	t.Parallel()
+	server := redistest.Shared(t)
+	at, err := ParseURL(server.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	proxy := newLossy(t, at.Addresses[0])
+	s := openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) {
+		o.Addresses, o.Timeout = []string{proxy.listener.Addr().String()}, 100*time.Millisecond
+		o.PoolSize = 10_000 // after so many failures go-redis has a goroutine that outlives the test
+	})
+	open := s.client.(*goredis.Client).Conn()
+	if err := open.Ping(t.Context()).Err(); err != nil {
+		t.Fatal(err)
+	}
+	_ = proxy.listener.Close()
+	for range 2 * s.options.BreakerFailures {
+		if _, err := s.Load(t.Context(), swapped); !errors.Is(err, store.ErrUnavailable) {
+			t.Fatalf("a load without a connection: %v", err)
+		}
+	}
+	_ = open.Close() // which gives it back
+	if _, err := s.Load(t.Context(), swapped); err != nil {
+		t.Errorf("a load with one: %v", err)
+	}
 }

@@ -68,7 +68,7 @@ func (e *fewReplicasError) Acknowledged() string { return fmt.Sprintf("%d of %d"
 func faultOf(err error) fault {
 	var reply goredis.Error
 	var dial *net.OpError
-	var unnamed *unnamedError
+	var further *noFurtherError
 	switch {
 	case errors.Is(err, goredis.ErrClosed):
 		return fault{kind: store.ErrClosed}
@@ -79,8 +79,8 @@ func faultOf(err error) fault {
 	case errors.Is(err, errOvertaken):
 		// Sent again it would act on what another has made of the key since.
 		return fault{kind: store.ErrUnavailable}
-	case errors.As(err, &unnamed):
-		f := faultOf(unnamed.error)
+	case errors.As(err, &further):
+		f := faultOf(further.error)
 		f.waits = true
 		return f
 	case errors.Is(err, goredis.Nil): // of sentinels

@@ -59,9 +59,9 @@ func New(o Options) (*Store, error) {
 	s.parts = make(map[store.Part]*Store)
 	s.client = goredis.NewUniversalClient(o.universal())
 	if cluster, ok := s.client.(*goredis.ClusterClient); ok {
-		cluster.OnNewNode(func(node *goredis.Client) { node.AddHook(s.newNodeHook(node.Options().Addr)) })
+		cluster.OnNewNode(func(node *goredis.Client) { node.AddHook(s.newNodeHook(node.Options().Addr, node.PoolStats)) })
 	} else {
-		s.client.AddHook(s.newNodeHook(cmp.Or(o.MasterName, o.Addresses[0])))
+		s.client.AddHook(s.newNodeHook(cmp.Or(o.MasterName, o.Addresses[0]), s.client.PoolStats))
 	}
 	s.sweeper.start(s)
 	return s, nil
