@@ -13,7 +13,7 @@ import (
 const MaxChunks = 1000
 
 // recordedAnswer is what the service kept of a target (TargetService.GetRecording): instants in milliseconds of Unix
-// time, rising, with the total of the first metric, and with the count after the decision.
+// time, rising, with the total of the first metric, and with the count after the decision, as far as the next one shows it.
 type recordedAnswer struct {
 	Load   [][2]float64 `json:"load"`
 	Counts [][2]float64 `json:"counts"`
@@ -61,7 +61,11 @@ func (a *asked) recorded(chunks [][]byte) answer {
 	for i := range steps {
 		s := &steps[i]
 		at := float64(s.At / 1e6)
-		out.bounds(s, at, i == 0 || s.Before == steps[i-1].At)
+		follows := i == 0 || s.Before == steps[i-1].At
+		out.bounds(s, at, follows)
+		if i > 0 && follows && s.Problem.Kind != truth.ScaleProblem && s.Current != steps[i-1].Desired {
+			out.Counts[i-1][1] = float64(steps[i-1].Current) // it was not done, as what a shadow decides is not
+		}
 		out.Counts = append(out.Counts, [2]float64{at, float64(s.Desired)})
 		if b := &s.Basis; b.Bounded {
 			if out.Max == 0 || b.Min < out.Min {

@@ -78,6 +78,33 @@ func TestARecordingOfTheService(t *testing.T) {
 	}
 }
 
+// A count that was decided was there only if the next decision found it: a shadow's changes nothing, and a change may fail.
+func TestTheRecordedCounts(t *testing.T) {
+	t.Parallel()
+	var e truth.Encoder
+	for _, s := range []struct {
+		at, before       int64
+		current, desired int32
+	}{{1, 0, 3, 5}, {2, 1, 5, 7}, {3, 2, 5, 8}, {4, 3, 6, 8}, {9, 8, 6, 9}, {10, 9, 6, 6}} {
+		var problem truth.Problem
+		if s.at == 10 {
+			problem = truth.Problem{Kind: truth.ScaleProblem, Message: "away"}
+		}
+		e.Step(&truth.Step{At: s.at * 1e9, Before: s.before * 1e9, Generation: -1, Problem: problem, Current: s.current, Desired: s.desired, StatusCurrent: s.current, StatusDesired: s.desired})
+	}
+	text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: [][]byte{truth.Seal(e.Take())}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Recorded struct{ Counts [][2]float64 }
+	}
+	want := [][2]float64{{1000, 5}, {2000, 5}, {3000, 5}, {4000, 8}, {9000, 9}, {10000, 6}} // neither a gap nor a count that could not be read shows it
+	if err := json.Unmarshal(playground.Answer(text), &got); err != nil || !reflect.DeepEqual(got.Recorded.Counts, want) {
+		t.Errorf("%v, got %v, want %v", err, got.Recorded.Counts, want)
+	}
+}
+
 // Bounds are told where they change, and are unknown between decisions that are not both recorded.
 func TestTheRecordedBounds(t *testing.T) {
 	t.Parallel()
