@@ -177,13 +177,13 @@ func (r *Recordings) Keep(a *Asked, c *Call, m *Memory) {
 	defer s.mu.Unlock()
 	tail := a.tail
 	if tail == nil || tail.gone {
-		tail = r.tail(s, c.Key, c.Most)
+		tail = r.tail(s, c.Key)
 	}
 	if tail == nil || !tail.encoder.Step(step) {
 		r.dropped.Inc()
 		return
 	}
-	tail.last = max(tail.last, step.At)
+	tail.last, tail.most = max(tail.last, step.At), c.Most
 	if len(step.State) > 0 {
 		tail.state = step.At
 	}

@@ -101,7 +101,7 @@ type tail struct {
 	// until is when the chunk ends.
 	until time.Time
 	size  int
-	// most is the cluster's share of the store, in bytes: 0 unlimited, below 0 unknown.
+	// most is the cluster's share of the store by the last decision, in bytes: 0 unlimited, below 0 unknown.
 	most int64
 	// pace bounds how often the target is recorded.
 	pace pace
@@ -375,9 +375,8 @@ func (r *Recordings) remove(s *shard, key store.Key, tail *tail) {
 	}
 }
 
-// tail returns that of a key, a new one if there is none, with that share of its cluster; nil if there is no room. The
-// caller has locked the shard.
-func (r *Recordings) tail(s *shard, key *store.Key, most int64) *tail {
+// tail returns that of a key, a new one if there is none; nil if there is no room. The caller has locked the shard.
+func (r *Recordings) tail(s *shard, key *store.Key) *tail {
 	if known := s.tails[*key]; known != nil {
 		return known
 	}
@@ -395,7 +394,7 @@ func (r *Recordings) tail(s *shard, key *store.Key, most int64) *tail {
 	// The first chunk is shorter, by how many there are: so not all of them end at once.
 	part := r.time / 2
 	part += time.Duration(len(s.tails)%16) * r.time / 32
-	made := &tail{until: time.Now().Add(part), most: most}
+	made := &tail{until: time.Now().Add(part), most: -1}
 	s.tails[*key] = made
 	r.resize(s, key, made)
 	return made
@@ -443,7 +442,7 @@ func (r *Recordings) Report(key *store.Key, of int64, failed bool, message strin
 	s := r.shard(key)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	tail := r.tail(s, key, -1)
+	tail := r.tail(s, key)
 	if tail == nil || !tail.encoder.Report(&truth.Report{Of: of, Failed: failed, Message: message}) {
 		r.dropped.Inc()
 		return

@@ -617,3 +617,18 @@ func TestARecordingGoesOnAfterALoop(t *testing.T) {
 		t.Errorf("%d decisions are recorded, the last with a record of %d bytes at %v", n, len(last.State), time.Unix(0, last.At))
 	}
 }
+
+// A cluster's share of the store is that of its last decisions: the policy may change it, and reports do not know it.
+func TestTheShareOfAClusterIsFollowed(t *testing.T) {
+	recorded := newRecordings(Options{Bytes: DayBytes, Age: time.Hour, Buffer: 1 << 20}, memory.New(memory.Options{}))
+	defer recorded.Close()
+	now, changed, reported := time.Now(), keyed("changed", 1), keyed("reported", 1)
+	share := func(bytes int64) func(*Call) { return func(c *Call) { c.Most = bytes } }
+	keep(recorded, changed, now, share(5000))
+	keep(recorded, changed, now.Add(time.Second), share(7000))
+	recorded.Report(&reported, now.UnixNano(), false, "")
+	keep(recorded, reported, now.Add(time.Second), share(9000))
+	if got, want := recorded.sealDue(now), map[string]int64{"changed": 7000, "reported": 9000}; !maps.Equal(got, want) {
+		t.Errorf("the shares are %v, want %v", got, want)
+	}
+}
