@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	cerrdefs "github.com/containerd/errdefs"
@@ -24,7 +25,9 @@ import (
 
 // Engine is a manager's engine. It is safe for concurrent use.
 type Engine struct {
-	api *client.Client
+	options []client.Opt
+	// api is negotiated for the engine as it was when it was opened.
+	api atomic.Pointer[client.Client]
 	// plain sends the one request that the client can't send unchanged: the client adds a tag
 	// to images without one and drops unknown fields, and both make Swarm replace all tasks.
 	plain *http.Client
@@ -60,34 +63,44 @@ func (e *Engine) asked(call string) (explain func(error) error) {
 
 // Connect returns an engine. It opens no connection.
 func Connect(options ...client.Opt) (*Engine, error) {
-	api, err := client.New(append(options, client.WithTraceProvider(noop.NewTracerProvider()))...)
-	if err != nil {
-		return nil, err
-	}
-	dial := api.Dialer()
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_swarm_engine_requests_total", Help: "Requests to the Docker Engine, by what was asked for.",
 	}, []string{"call"})
-	return &Engine{api: api, requests: requests, plain: &http.Client{
+	e := &Engine{options: append(options, client.WithTraceProvider(noop.NewTracerProvider())), requests: requests}
+	e.plain = &http.Client{
 		Transport: &http.Transport{
-			DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
+			DialContext:     func(ctx context.Context, _, _ string) (net.Conn, error) { return e.api.Load().Dialer()(ctx) },
 			MaxIdleConns:    6,
 			IdleConnTimeout: 30 * time.Second,
 		},
 		CheckRedirect: client.CheckRedirect,
-	}}, nil
+	}
+	return e, e.reopen()
+}
+
+// reopen forgets the version that was negotiated, and reads certificates again: an engine that was away may be a newer
+// one, which takes old versions no more.
+func (e *Engine) reopen() error {
+	api, err := client.New(e.options...)
+	if err != nil {
+		return err
+	}
+	if before := e.api.Swap(api); before != nil {
+		_ = before.Close()
+	}
+	return nil
 }
 
 // Close closes idle connections.
 func (e *Engine) Close() {
-	_ = e.api.Close()
+	_ = e.api.Load().Close()
 	e.plain.CloseIdleConnections()
 }
 
 // ClusterID is the id of the swarm.
 func (e *Engine) ClusterID(ctx context.Context) (string, error) {
 	explain := e.asked(callSwarm)
-	found, err := e.api.SwarmInspect(ctx, client.SwarmInspectOptions{})
+	found, err := e.api.Load().SwarmInspect(ctx, client.SwarmInspectOptions{})
 	if err != nil {
 		return "", explain(err)
 	}
@@ -100,14 +113,15 @@ var errNoService = errors.New("there is no such service")
 // service is a service as read.
 type service struct {
 	swarm.Service
-	// raw is the same, with all fields that the engine knows.
-	raw json.RawMessage
+	// raw is the same, with all fields that the engine knows, and version the API's that has them.
+	raw     json.RawMessage
+	version string
 }
 
 // inspect reads a service by name or id.
 func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
-	explain := e.asked(callService)
-	found, err := e.api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
+	explain, api := e.asked(callService), e.api.Load()
+	found, err := api.ServiceInspect(ctx, name, client.ServiceInspectOptions{})
 	switch {
 	// The engine takes what it does not find as a name for the beginning of an id, here of several.
 	case cerrdefs.IsNotFound(err), err != nil && strings.Contains(err.Error(), " is ambiguous "):
@@ -115,7 +129,7 @@ func (e *Engine) inspect(ctx context.Context, name string) (*service, error) {
 	case err != nil:
 		return nil, explain(err)
 	}
-	return &service{Service: found.Service, raw: found.Raw}, nil
+	return &service{Service: found.Service, raw: found.Raw, version: api.ClientVersion()}, nil
 }
 
 // Services returns the services that opted in or tried to. With names, theirs begin with one of these.
@@ -125,7 +139,7 @@ func (e *Engine) Services(ctx context.Context, names ...string) ([]swarm.Service
 	if len(names) > 0 {
 		filters.Add("name", names...)
 	}
-	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{Filters: filters})
+	found, err := e.api.Load().ServiceList(ctx, client.ServiceListOptions{Filters: filters})
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -141,14 +155,14 @@ func (e *Engine) Services(ctx context.Context, names ...string) ([]swarm.Service
 // tasks returns the tasks of a service, including ended ones that Swarm still lists.
 func (e *Engine) tasks(ctx context.Context, serviceID string) ([]swarm.Task, error) {
 	explain := e.asked(callTasks)
-	found, err := e.api.TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
+	found, err := e.api.Load().TaskList(ctx, client.TaskListOptions{Filters: client.Filters{}.Add("service", serviceID)})
 	return found.Items, explain(err)
 }
 
 // events returns the events of services, until the context ends.
 func (e *Engine) events(ctx context.Context) (<-chan events.Message, <-chan error) {
 	e.asked(callEvents)
-	stream := e.api.Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ServiceEventType))})
+	stream := e.api.Load().Events(ctx, client.EventsListOptions{Filters: client.Filters{}.Add("type", string(events.ServiceEventType))})
 	return stream.Messages, stream.Err
 }
 
@@ -162,9 +176,8 @@ func (e *Engine) scale(ctx context.Context, s *service, replicas int32) error {
 	if err != nil {
 		return err
 	}
-	// Reading has negotiated the API version; without one the path has none.
 	at := url.URL{
-		Scheme: "http", Host: client.DummyHost, Path: "/v" + e.api.ClientVersion() + "/services/" + s.ID + "/update",
+		Scheme: "http", Host: client.DummyHost, Path: "/v" + s.version + "/services/" + s.ID + "/update",
 		RawQuery: url.Values{"version": {strconv.FormatUint(s.Version.Index, 10)}}.Encode(),
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, at.String(), bytes.NewReader(spec))

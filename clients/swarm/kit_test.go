@@ -51,6 +51,8 @@ type world struct {
 	requests []string
 	// hang is the path whose requests are left unanswered; empty: none.
 	hang string
+	// speaks is the only version of the API that the engine takes.
+	speaks string
 	// worker makes the node no manager any more.
 	worker bool
 	// lost answers reads of services by name that there is none: as an engine does that could not list names, but
@@ -72,7 +74,7 @@ type fakeService struct {
 }
 
 func newWorld(t testing.TB) *world {
-	w := &world{t: t, services: map[string]*fakeService{}, loads: map[string]int32{}, watchers: map[chan string]bool{}}
+	w := &world{t: t, speaks: "1.41", services: map[string]*fakeService{}, loads: map[string]int32{}, watchers: map[chan string]bool{}}
 	w.options.Sources = queues{w}
 	listener := pipes{make(chan net.Conn), make(chan struct{})}
 	server := &http.Server{Handler: w}
@@ -255,11 +257,14 @@ func (w *world) changed(id string) {
 
 // ServeHTTP is the engine.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	w.mu.Lock()
+	speaks := w.speaks
+	w.mu.Unlock()
 	if r.URL.Path == "/_ping" {
-		rw.Header().Set("Api-Version", "1.41")
+		rw.Header().Set("Api-Version", speaks)
 		return
 	}
-	path, versioned := strings.CutPrefix(r.URL.Path, "/v1.41")
+	path, versioned := strings.CutPrefix(r.URL.Path, "/v"+speaks)
 	w.mu.Lock()
 	w.requests = append(w.requests, r.Method+" "+path)
 	worker, hang := w.worker, path == w.hang
@@ -267,7 +272,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	name, update := strings.CutSuffix(strings.TrimPrefix(path, "/services/"), "/update")
 	switch {
 	case !versioned:
-		fail(rw, http.StatusNotFound, "page not found")
+		fail(rw, http.StatusBadRequest, "client version is too old. Minimum supported API version is "+speaks+", please upgrade your client to a newer version")
 	case hang:
 		_, _ = io.Copy(io.Discard, r.Body) // or the server does not see that the connection ends
 		<-r.Context().Done()

@@ -388,6 +388,9 @@ const (
 func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if err := p.engine.reopen(); err != nil {
+		return err
+	}
 	// The stream is opened before the list, so that no change is missed in between.
 	happened, failed := p.engine.events(ctx)
 	known := map[agent.Key]string{}

@@ -444,6 +444,31 @@ func TestAWatchThatStopsIsNoFailure(t *testing.T) {
 	}
 }
 
+// An engine whose successor takes the old version of the API no more, as of Docker 29 after 24, is spoken with when
+// the watch of its events begins again.
+func TestAnEngineThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	w, p := start(t)
+	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	w.mu.Lock()
+	w.speaks = "1.44"
+	w.mu.Unlock()
+	if _, err := p.Object(t.Context(), o.Key, o); err == nil {
+		t.Error("the engine takes any version")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	if err := p.Watch(ctx, func(agent.Key) { cancel() }); err != nil {
+		t.Fatal(err)
+	}
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil || w.Replicas("web") != 7 {
+		t.Errorf("%d replicas: %v", w.Replicas("web"), err)
+	}
+}
+
 // A list that hangs times out and is repeated.
 func TestAListThatHangsEnds(t *testing.T) {
 	t.Parallel()

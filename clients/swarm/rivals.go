@@ -21,7 +21,7 @@ const rivalsEvery = 5 * time.Minute
 // All returns all services.
 func (e *Engine) All(ctx context.Context) ([]swarm.Service, error) {
 	explain := e.asked(callList)
-	found, err := e.api.ServiceList(ctx, client.ServiceListOptions{})
+	found, err := e.api.Load().ServiceList(ctx, client.ServiceListOptions{})
 	return found.Items, explain(err)
 }
 
@@ -99,7 +99,7 @@ func (e *Engine) Unreported(ctx context.Context, services []swarm.Service) (miss
 		return nil, false, nil
 	}
 	explain := e.asked(callNodes)
-	nodes, err := e.api.NodeList(ctx, client.NodeListOptions{})
+	nodes, err := e.api.Load().NodeList(ctx, client.NodeListOptions{})
 	for i := range nodes.Items {
 		n := &nodes.Items[i]
 		if n.Status.State == swarm.NodeStateReady && n.Spec.Availability != swarm.NodeAvailabilityDrain && !reporting[n.ID] {

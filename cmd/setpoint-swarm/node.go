@@ -110,7 +110,6 @@ name is the node's id, such as the one that Swarm gives to each node.`,
 // node is the reporter of a node.
 type node struct {
 	*nodeSettings
-	engine  *client.Client
 	sampler *nodes.Sampler
 	sender  *nodes.Sender
 	metrics *prometheus.Registry
@@ -134,10 +133,11 @@ func (s *nodeSettings) open() (*node, error) {
 	if n.sender, err = nodes.NewSender(s.agentAddress, secrets, files, s.timeout); err != nil {
 		return nil, fmt.Errorf("--agent-address: %w", err)
 	}
-	if n.engine, err = client.New(append(engineOptions(s.dockerHost), client.WithTraceProvider(noop.NewTracerProvider()))...); err != nil {
+	if n.sampler, err = nodes.NewSampler(func() (*client.Client, error) {
+		return client.New(append(engineOptions(s.dockerHost), client.WithTraceProvider(noop.NewTracerProvider()))...)
+	}, s.timeout); err != nil {
 		return nil, fmt.Errorf("--docker-host: %w", err)
 	}
-	n.sampler = nodes.NewSampler(n.engine, s.timeout)
 	if err := n.measure(n.metrics); err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (n *node) measure(r prometheus.Registerer) error {
 
 func (n *node) close() {
 	n.sender.Close()
-	_ = n.engine.Close()
+	n.sampler.Close()
 }
 
 func (n *node) run(ctx context.Context) error {

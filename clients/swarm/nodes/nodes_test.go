@@ -2,11 +2,11 @@ package nodes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -386,14 +386,7 @@ func TestTwoContainersOfATask(t *testing.T) {
 		e.containers[id], e.made[id] = labels, int64(i)
 		e.stats[id] = stats(now, 1_000_000_000, "{}")
 	}
-	server := httptest.NewServer(e)
-	defer server.Close()
-	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = api.Close() }()
-	s, passed := newSampler(api)
+	s, passed := newSampler(t, e)
 	if _, _, err := s.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -423,14 +416,18 @@ type engine struct {
 	made       map[string]int64             // by id
 	stats      map[string]string            // bodies by id
 	node, os   string
+	speaks     string // the only version of the API that it takes
 }
 
 func (e *engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/json")
-	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	version, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	speaks := cmp.Or(e.speaks, "1.41")
 	switch id, isStats := strings.CutSuffix(strings.TrimPrefix(path, "containers/"), "/stats"); {
 	case r.URL.Path == "/_ping":
-		w.Header().Set("Api-Version", "1.41")
+		w.Header().Set("Api-Version", speaks)
+	case version != "v"+speaks:
+		http.Error(w, `{"message": "client version is too old"}`, http.StatusBadRequest)
 	case path == "info":
 		_, _ = fmt.Fprintf(w, `{"OSType": %q, "Swarm": {"NodeID": %q}}`, e.os, e.node)
 	case path == "containers/json":
@@ -451,10 +448,37 @@ func stats(at time.Time, cpu uint64, memory string) string {
 }
 
 // newSampler returns a sampler whose clock shows what has passed since now.
-func newSampler(api *client.Client) (s *Sampler, passed *time.Duration) {
-	s, passed = NewSampler(api, time.Minute), new(time.Duration)
+func newSampler(t *testing.T, e *engine) (s *Sampler, passed *time.Duration) {
+	t.Helper()
+	server := httptest.NewServer(e)
+	t.Cleanup(server.Close)
+	s, err := NewSampler(func() (*client.Client, error) {
+		return client.New(client.WithHost("tcp://" + server.Listener.Addr().String()))
+	}, time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	passed = new(time.Duration)
 	s.clock = func() time.Time { return now.Add(*passed) }
 	return s, passed
+}
+
+// A node's engine whose successor takes the old version of the API no more is read again.
+func TestAnEngineThatIsReplaced(t *testing.T) {
+	t.Parallel()
+	e := &engine{node: "node1", speaks: "1.41"}
+	s, _ := newSampler(t, e)
+	if _, _, err := s.Sample(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e.speaks = "1.44"
+	for range idEvery {
+		_, _, _ = s.Sample(t.Context())
+	}
+	if r, _, err := s.Sample(t.Context()); err != nil || r.Node != "node1" {
+		t.Errorf("got %+v, %v", r, err)
+	}
 }
 
 // Where the node's clock was set between two reads, the time between them is not that of their instants: a rate by it would
@@ -482,14 +506,7 @@ func TestAWindowsNode(t *testing.T) {
 	e := &engine{node: "node1", os: "windows", containers: map[string]map[string]string{"c1": {taskLabel: "t1", nodeLabel: "node1"}}}
 	memory := `{"commitbytes": 9000, "privateworkingset": 5000}`
 	e.stats = map[string]string{"c1": stats(now, 10_000_000, memory)}
-	server := httptest.NewServer(e)
-	defer server.Close()
-	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = api.Close() }()
-	s, passed := newSampler(api)
+	s, passed := newSampler(t, e)
 	if _, _, err := s.Sample(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -508,14 +525,7 @@ func TestASampleIsARateBetweenTwoReadings(t *testing.T) {
 	e := &engine{node: "node1", containers: map[string]map[string]string{"c1": of("t1"), "c2": of("t2"), "c3": of("t3"), "c4": {nodeLabel: "node1"}}}
 	v1, v2 := `{"usage": 3000, "stats": {"total_inactive_file": 1000, "inactive_file": 5}}`, `{"usage": 3000, "stats": {"inactive_file": 500}}`
 	e.stats = map[string]string{"c1": stats(now, 1_000_000_000, v1), "c2": stats(now, 7_000_000_000, v2), "c4": stats(now, 1, v2)}
-	server := httptest.NewServer(e)
-	defer server.Close()
-	api, err := client.New(client.WithHost("tcp://" + server.Listener.Addr().(*net.TCPAddr).String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = api.Close() }()
-	s, passed := newSampler(api)
+	s, passed := newSampler(t, e)
 	first, failed, err := s.Sample(t.Context())
 	if err != nil || len(first.Tasks) != 0 || failed != 1 || first.Node != "node1" {
 		t.Fatalf("the first: %+v, %d failed, %v", first, failed, err)

@@ -26,6 +26,7 @@ const (
 // Sampler reads the usage of a node's tasks from the node's engine. It is not safe for
 // concurrent use.
 type Sampler struct {
+	open   func() (*client.Client, error)
 	engine *client.Client
 	// timeout of a read of one container's statistics.
 	timeout time.Duration
@@ -51,9 +52,29 @@ type reading struct {
 	memory       int64  // 0: not accounted
 }
 
-// NewSampler returns a sampler of an engine's containers.
-func NewSampler(engine *client.Client, timeout time.Duration) *Sampler {
-	return &Sampler{engine: engine, timeout: timeout, clock: time.Now, readings: map[string]reading{}}
+// NewSampler returns a sampler of the containers of the engine that open returns a client of, which does not connect.
+func NewSampler(open func() (*client.Client, error), timeout time.Duration) (*Sampler, error) {
+	s := &Sampler{open: open, timeout: timeout, clock: time.Now, readings: map[string]reading{}}
+	return s, s.reopen()
+}
+
+// reopen forgets the version of the API that was negotiated: an engine that was away may be a newer one, which takes old
+// versions no more.
+func (s *Sampler) reopen() error {
+	engine, err := s.open()
+	if err != nil {
+		return err
+	}
+	s.Close()
+	s.engine = engine
+	return nil
+}
+
+// Close closes idle connections.
+func (s *Sampler) Close() {
+	if s.engine != nil {
+		_ = s.engine.Close()
+	}
 }
 
 // atOnce bounds the containers read concurrently: some engines take a second for each.
@@ -69,6 +90,11 @@ const idEvery = 20
 // Sample reads the containers of all tasks, and returns the usage of those that were read
 // before. failed is the number of failed reads.
 func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err error) {
+	defer func() {
+		if err != nil {
+			_ = s.reopen() // else the next one fails as well
+		}
+	}()
 	if err := s.identify(ctx); err != nil {
 		return nil, 0, err
 	}
