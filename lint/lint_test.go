@@ -251,6 +251,17 @@ var cases = []struct {
 			w.Containers[0].Limits = []recommender.ResourceUsage{{Resource: "cpu", Milli: 520}}
 			return want(highest(run(t, a, w, time.Hour, 0, 1e6)), 2)
 		}},
+	// Another metric brings one.
+	{"target-unreachable", autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1)+", "+onTotal, "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+		autoscaler(1, 9, strings.Replace(onCPU, "60", "90", 1)+", "+onTotal, "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
+		"limit 520m", func(t *testing.T, a *simulation.Autoscaler) string {
+			w := cpu(2, 10, 500)
+			w.Containers[0].Limits = []recommender.ResourceUsage{{Resource: "cpu", Milli: 520}}
+			w.Usage = append(w.Usage, total(2).Usage...)
+			with := highest(run(t, a, w, time.Hour, 0, 5))
+			a.Spec.Metrics = a.Spec.Metrics[:1]
+			return want([]int32{with, highest(run(t, a, w, time.Hour, 0, 5))}, []int32{5, 2})
+		}},
 	{"tolerance-never-down", autoscaler(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 1}}"), autoscaler(1, 9, onTotal, "behavior: {scaleDown: {tolerance: 900m}}"),
 		"a scale-down needs a ratio below 1 − tolerance 1 = 0", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), 2*time.Hour, 0, 0)), 2)
@@ -327,6 +338,10 @@ var cases = []struct {
 	{"period-above-window", autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 60, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"), autoscaler(2, 9, onTotal, "behavior: {scaleDown: {stabilizationWindowSeconds: 120, policies: [{type: Pods, value: 1, periodSeconds: 120}]}}"),
 		"periodSeconds 120 > stabilizationWindowSeconds 60", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(arrival(run(t, a, total(9), 2*time.Hour, 0, 9, 3600, 9, 3600, 2), 2)-time.Hour, time.Minute+6*2*time.Minute-period)
+		}},
+	{"period-above-window", autoscaler(2, 20, onTotal, "behavior: {scaleDown: {policies: [{type: Pods, value: 4, periodSeconds: 600}, {type: Percent, value: 10, periodSeconds: 900}]}}"), autoscaler(2, 20, onTotal, "behavior: {scaleDown: {policies: [{type: Pods, value: 4, periodSeconds: 600}, {type: Percent, value: 10, periodSeconds: 60}]}}"),
+		"periodSeconds 600 > stabilizationWindowSeconds 300", func(t *testing.T, a *simulation.Autoscaler) string {
+			return want(arrival(run(t, a, total(20), 3*time.Hour, 0, 20, 3600, 20, 3600, 2), 12)-time.Hour, 5*time.Minute+10*time.Minute-period)
 		}},
 	{"memory-holds", autoscaler(1, 5, `{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}`, ""), autoscaler(1, 5, onCPU, ""),
 		"to half of it from 2, and below 90 % of it at any count", nil},
@@ -665,7 +680,8 @@ func TestMessagesOfSimulatedFindings(t *testing.T) {
 	for _, tt := range worldCases() {
 		for _, f := range checkIn(t, tt.found, tt.in) {
 			switch {
-			case f.Rule == "slow-way-up" && tt.rule == f.Rule && f.Message != "from 2 to 50 replicas takes 47m",
+			case f.Rule == "target-unreachable" && tt.rule == f.Rule && f.Message != "cpu brings no scale-up at any load: it is at most 104 % of its request",
+				f.Rule == "slow-way-up" && tt.rule == f.Rule && f.Message != "from 2 to 50 replicas takes 47m",
 				f.Rule == "slow-way-down" && tt.rule == f.Rule && f.Message != "from 50 back to 2 replicas takes 1h38m45s",
 				f.Rule == "tolerance-steps" && tt.rule == f.Rule && f.Message != "at 40 replicas, the average, the count stays while 36 to 44 would do",
 				f.Rule == "scale-up-window" && f.Message != "every rise waits for 1m45s":

@@ -34,7 +34,7 @@ var Rules = []Rule{
 		"Utilization is usage over request. If one container of the pod has no request the metric can't be computed at all: the count stays as it is, or only other metrics can raise it.",
 		"Give every container a request, name one container with a `ContainerResource` metric, or set `averageValue` in place of `averageUtilization`. What a LimitRange of the namespace gives containers counts if the files have it.", true, requestMissing},
 	{"target-unreachable", Error, "The limit keeps utilization from ever exceeding the target",
-		"A container uses at most its limit. Where that is no more than the target plus the tolerance, no load is enough for a scale-up.",
+		"A container uses at most its limit. Where that is no more than the target plus the tolerance, no load is enough for a scale-up by this metric.",
 		"Lower the target or raise the limit.", true, targetUnreachable},
 	{"tolerance-never-down", Error, "A tolerance at which nothing is too little",
 		"The count falls only while the usage ratio is below 1 − tolerance, and a ratio is never below 0.",
@@ -188,7 +188,7 @@ var Rules = []Rule{
 		"Delete it, or change `selectPolicy`.", false, policyNeverBinds},
 	{"period-above-window", Note, "A policy's period is longer than the window before it",
 		"After the first step the policy alone sets the pace: what it allowed counts against the next step for its whole period.",
-		"Give the window the length of the period if changes should follow the metric of that time.", false, periodAboveWindow},
+		"Give the window the length of the period if changes should follow the metric of that time.", true, periodAboveWindow},
 	{"memory-holds", Note, "Memory as a metric",
 		"Many runtimes give no memory back while they run. Then the count never falls.",
 		"Watch that usage falls with load, or scale by another metric.", false, memoryHolds},
@@ -338,7 +338,7 @@ func targetUnreachable(s *subject) {
 			return
 		}
 		if most := float64(limit) / float64(request); s.neverUp(m, most) {
-			s.report(at, fmt.Sprintf("no load brings a scale-up: %s is at most %s of its request", m.Resource, percentOf(most)),
+			s.report(at, fmt.Sprintf("%s brings no scale-up at any load: it is at most %s of its request", m.Resource, percentOf(most)),
 				fmt.Sprintf("limit %dm ÷ request %dm = %s, needed: above target %d %% × (1 + tolerance %s) = %s",
 					limit, request, percentOf(most), percent, asWritten(s.tolerance(recommender.Up)), percentOf(float64(percent)/100*(1+s.tolerance(recommender.Up)))))
 		}
@@ -663,22 +663,22 @@ func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) b
 }
 
 func periodAboveWindow(s *subject) {
-	for _, d := range s.writtenDirections() {
-		window := int32(0)
-		switch {
-		case d.rules.StabilizationWindowSeconds != nil:
-			window = *d.rules.StabilizationWindowSeconds
-		case d.down:
-			window = int32(s.options.DownscaleStabilization.Seconds())
-		}
-		if !d.down || window == 0 {
-			continue // without a window the policy is all there is
-		}
-		for i, p := range d.rules.Policies {
-			if p.PeriodSeconds > window {
-				s.report(fmt.Sprintf("spec.behavior.%s.policies[%d].periodSeconds", d.name, i), fmt.Sprintf("a step waits for %d s, not for the window's %d s", p.PeriodSeconds, window),
-					fmt.Sprintf("periodSeconds %d > stabilizationWindowSeconds %d", p.PeriodSeconds, window))
-			}
+	b := s.spec.Behavior
+	if !s.Down || b == nil || b.ScaleDown.SelectPolicy == recommender.NoSelection {
+		return
+	}
+	window := int32(s.options.DownscaleStabilization.Seconds())
+	if b.ScaleDown.StabilizationWindowSeconds != nil {
+		window = *b.ScaleDown.StabilizationWindowSeconds
+	}
+	if window == 0 {
+		return // without a window the policy is all there is
+	}
+	for i, p := range b.ScaleDown.Policies {
+		// Another policy may allow the next step sooner, and this one the whole way at once.
+		if way := s.descend(); p.PeriodSeconds > window && way.pause >= time.Duration(p.PeriodSeconds)*time.Second {
+			s.report(fmt.Sprintf("spec.behavior.scaleDown.policies[%d].periodSeconds", i), fmt.Sprintf("a step waits for %d s, not for the window's %d s", p.PeriodSeconds, window),
+				fmt.Sprintf("periodSeconds %d > stabilizationWindowSeconds %d", p.PeriodSeconds, window))
 		}
 	}
 }

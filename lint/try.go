@@ -86,8 +86,9 @@ func (s *subject) loop(spec *recommender.Spec, from int32, before time.Duration,
 type way struct {
 	from, to int32
 	counts   []int32
-	// first is when it first changed, and length when it arrived, if it did within longest.
-	first, length time.Duration
+	// first is when it first changed, pause the time from there to the next change, and length when it arrived, if it did
+	// within longest.
+	first, pause, length time.Duration
 	arrived       bool
 }
 
@@ -109,8 +110,11 @@ func (s *subject) follow(from, to int32) way {
 	}
 	s.loop(&spec, from, time.Hour, load, func(at time.Duration, count int32) bool {
 		if last := w.counts[len(w.counts)-1]; count != last {
-			if len(w.counts) == 1 {
+			switch len(w.counts) {
+			case 1:
 				w.first = at
+			case 2:
+				w.pause = at - w.first
 			}
 			w.counts = append(w.counts, count)
 		}
