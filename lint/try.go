@@ -89,7 +89,7 @@ type way struct {
 	// first is when it first changed, pause the time from there to the next change, and length when it arrived, if it did
 	// within longest.
 	first, pause, length time.Duration
-	arrived       bool
+	arrived              bool
 }
 
 func (s *subject) follow(from, to int32) way {
