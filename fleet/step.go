@@ -28,6 +28,8 @@ type Call struct {
 	// Off reports whether it has 0 replicas, which its own spec does not allow. Unless the fleet has told it so,
 	// somebody set them to 0: to HPA such a workload is switched off.
 	Off bool
+	// Zeroed reports whether its own status says that its 0 replicas are of an autoscaler, should the fleet not know.
+	Zeroed bool
 	// ID names the decision, if this call makes one; it must be unique per fleet.
 	ID recommender.ID
 	// Explain requests the explanation of that decision.
@@ -158,7 +160,7 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	has := spec.most(member, d.Scale.SpecReplicas, least)
 	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && (at-m.Told > int64(spec.StaleAfter) || m.hadAnswered(spec, member))
 	m.Told, m.Version, m.Digest = at, d.Version, told
-	m.Emptied = has == 0 && (m.Emptied || member.Drained() || m.HasShare && !m.Off && m.Answered == 0)
+	m.Emptied = has == 0 && (m.Emptied || member.Drained() || call.Zeroed && !m.HasShare || m.HasShare && !m.Off && m.Answered == 0 && decided)
 	if m.Off = call.Off && !m.Emptied; m.Off {
 		m.Share, m.Answered = 0, 0
 	}
@@ -327,6 +329,9 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	}
 	in, doubts := spec.unite(w, parts, call.ID)
 	in.Explain, in.ExplainLimit = call.Explain, recommender.ExplainNoPods
+	if r.History == nil {
+		in.PreviousStatus = r.zeroed(spec)
+	}
 	if spec.moves() {
 		in.Scale.StatusReplicas = in.Scale.SpecReplicas
 	}
@@ -465,6 +470,16 @@ func (m *MemberRecord) replicas(spec *Spec, member *Member, d *Digest) recommend
 		asked = m.Share
 	}
 	return recommender.Scale{SpecReplicas: asked, StatusReplicas: observed}
+}
+
+// zeroed is the status of a fleet without a history that was scaled to 0, not switched off: nil, unless a member tells.
+func (r *Record) zeroed(spec *Spec) *recommender.Status {
+	for i := range r.Members {
+		if r.Members[i].Emptied && !spec.Members[i].Drained() {
+			return &recommender.Status{Conditions: []recommender.Condition{{Type: recommender.ScaledToZero, Status: recommender.ConditionTrue, Reason: recommender.ScaledToZero}}}
+		}
+	}
+	return nil
 }
 
 // moves reports whether replicas may be on their way between members. One is then gone before another is there, or there

@@ -35,9 +35,6 @@ const (
 // change it. It names no other member.
 func (c *call) respond(next *state, a *fleet.Answer) *setpointv1.RecommendResponse {
 	j := c.job
-	if j.Seeder != nil {
-		j.Seeder.Seed() // conditions have their times from the previous status
-	}
 	var d recommender.Decision
 	if c.blind {
 		d = c.seesNothing(a)
@@ -128,6 +125,9 @@ func (c *call) share(next *state, a *fleet.Answer) recommender.Decision {
 	conditions := c.conditions(next, a, limited, text)
 	if !a.Off {
 		d.Desired, d.Reason, conditions, d.Adjusted = c.override(in, d.Desired, conditions)
+		if d.Desired == 0 && c.zeroes(next, a) {
+			conditions = append(conditions, c.since(recommender.Condition{Type: recommender.ScaledToZero, Status: recommender.ConditionTrue, Reason: recommender.ScaledToZero, Message: "the HPA controller scaled the workload to zero"}))
+		}
 	}
 	if d.Reason == "" && d.Changes() {
 		d.Reason = text
@@ -206,6 +206,16 @@ func (c *call) conditions(next *state, a *fleet.Answer, limited recommender.Limi
 		scaling.Status, scaling.Reason = recommender.ConditionTrue, FleetUnplaced
 	}
 	return append(told, c.since(scaling))
+}
+
+// zeroes reports whether a share of 0 is the fleet's: not while it has not decided, unless it was so before, and not that of
+// a fleet that somebody switched off.
+func (c *call) zeroes(next *state, a *fleet.Answer) bool {
+	if a.Decided.IsZero() {
+		return c.zeroed()
+	}
+	i := slices.IndexFunc(next.decisions.Status.Conditions, isActive)
+	return i < 0 || next.decisions.Status.Conditions[i].Reason != recommender.ScalingDisabled
 }
 
 func isActive(c recommender.Condition) bool { return c.Type == recommender.ScalingActive }

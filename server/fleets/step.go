@@ -134,7 +134,7 @@ func (c *call) on(ctx context.Context, k *known, record *fleet.Record) (next fle
 		return d.decision, d.history
 	}
 	next, answer, err = fleet.Step(j.Now, &of, record, &fleet.Call{
-		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: off(j.Input), ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
+		Member: j.Target, Digest: c.digest, Blind: c.blind, Off: off(j.Input), Zeroed: c.zeroed(), ID: j.Input.ID, Explain: j.Input.Explain && j.Fleet.Reads,
 	})
 	switch {
 	case failed != nil:
@@ -172,6 +172,17 @@ func (c *call) clusters(k *known, after *fleet.Record) ([]cluster, error) {
 
 // off reports whether a member has no replicas although its own spec wants some: to the controller it is switched off.
 func off(in *recommender.Input) bool { return in.Scale.SpecReplicas == 0 && in.Spec.MinReplicas > 0 }
+
+// zeroed reports whether the member's status says that it was scaled to 0.
+func (c *call) zeroed() bool {
+	if c.job.Seeder != nil {
+		c.job.Seeder.Seed()
+	}
+	p := c.job.Input.PreviousStatus
+	return p != nil && slices.ContainsFunc(p.Conditions, func(was recommender.Condition) bool {
+		return was.Type == recommender.ScaledToZero && was.Status == recommender.ConditionTrue
+	})
+}
 
 // tell makes the digest of what the member tells, under a spec.
 func (c *call) tell(s *spec) error {
