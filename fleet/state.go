@@ -63,13 +63,19 @@ func (s *Spec) stateOf(m *MemberRecord, awake, now int64) State {
 	return Fresh
 }
 
+// paused reports whether nobody has called for so long that the service was away: for longer than callers are silent between
+// two calls, which may be longer than StaleAfter, but not for so long that those that come back late would be lost.
+func (s *Spec) paused(r *Record, at int64) bool {
+	return at-r.Updated > int64(max(s.StaleAfter, s.LostAfter/2))
+}
+
 // States returns what a fleet knows of each member of the spec at an instant, in the spec's order, and the
 // record of each; that of one that never called is the zero one, without a key.
 func (s *Spec) States(r *Record, now time.Time) ([]State, []MemberRecord) {
 	next := r.own(s)
 	at := max(now.UnixNano(), r.Updated)
 	awake := next.Awake
-	if at-r.Updated > int64(s.StaleAfter) {
+	if s.paused(r, at) {
 		awake = at // as of the next call
 	}
 	states := make([]State, len(next.Members))

@@ -98,7 +98,7 @@ func Step(now time.Time, spec *Spec, record *Record, call *Call) (Record, Answer
 	if next.Began == 0 {
 		next.Began = at
 	}
-	if at-record.Updated > int64(spec.StaleAfter) {
+	if spec.paused(record, at) {
 		next.Awake = at
 	}
 	next.Updated = at

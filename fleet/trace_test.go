@@ -457,6 +457,24 @@ func TestReturningMemberCountsAtOnce(t *testing.T) {
 	}
 }
 
+// Those that call more seldom than members are stale lose one that is silent, too: only a pause of all calls is the service's.
+func TestASilentMemberOfSeldomCallersIsLost(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.spec.OnLost = Shift
+	for i := range 12 {
+		w.of("c").silent = i > 2
+		for _, c := range w.clusters {
+			if !c.silent {
+				w.call(c)
+			}
+		}
+		w.now = w.now.Add(minute)
+	}
+	if state := w.of("a").answer.Members; state.Lost != 1 {
+		t.Errorf("%+v after nine minutes, want c lost", state)
+	}
+}
+
 func sumOf(list []int32) (sum int32) {
 	for _, n := range list {
 		sum += n
@@ -484,6 +502,11 @@ func TestFalseAlarmsMoveNothing(t *testing.T) {
 		"blind": func(w *world) {
 			w.of("c").blind = true
 			w.run(20 * minute)
+		},
+		"the service was away for long, one comes late": func(w *world) {
+			w.now = w.now.Add(290 * time.Second)
+			w.of("c").silent = true
+			w.run(4 * minute)
 		},
 		"the clock goes back": func(w *world) {
 			w.now = w.now.Add(-time.Hour)
