@@ -138,7 +138,7 @@ func (c *oneCase) policyNote(r *setpointv1.RateLimitExplanation) string {
 // direction's changes.
 func (c *oneCase) roomText(r *setpointv1.RateLimitExplanation) string {
 	l := selectedPolicy(r)
-	if l == nil || l.GetReleaseTime() == nil {
+	if l == nil || l.GetReleaseTime() == nil || overflows(r, l) {
 		return ""
 	}
 	own, other := l.GetScaledUp(), l.GetScaledDown()
@@ -179,11 +179,16 @@ func (c *oneCase) limitText() string {
 	return text
 }
 
+// overflows reports whether a policy's value and the replicas that its period began with are too large a sum.
+func overflows(r *setpointv1.RateLimitExplanation, l *setpointv1.PolicyExplanation) bool {
+	return r.GetDirection() == up && l.GetPeriodStartReplicas() >= 0 && l.GetLimit() < l.GetPeriodStartReplicas()
+}
+
 // exhaustion is why a policy allows no further change.
 func exhaustion(r *setpointv1.RateLimitExplanation, l *setpointv1.PolicyExplanation) string {
 	start := l.GetPeriodStartReplicas()
 	switch {
-	case r.GetDirection() == up && start >= 0 && l.GetLimit() < start:
+	case overflows(r, l):
 		return "its value is too large for the arithmetic, which comes to " + number(l.GetLimit())
 	case r.GetDirection() == up && start == 0 && l.GetType() == "Percent":
 		return "a percentage of 0 replicas is 0"

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/types/known/timestamppb"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
@@ -200,5 +202,18 @@ func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
 	}}
 	if got, want := m.reading(), "queue is at no average per replica, target 10"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Where the arithmetic overflows a policy allows nothing after its changes have left the period, either.
+func TestNoRoomIsPromisedOfAnOverflow(t *testing.T) {
+	t.Parallel()
+	c := newCase(nil, &setpointv1.RecommendResponse{CurrentReplicas: 9, Explanation: &setpointv1.Explanation{RateLimit: &setpointv1.RateLimitExplanation{
+		Direction: up, SelectPolicy: "Max", Limit: new(int32(9)), Policies: []*setpointv1.PolicyExplanation{{
+			Type: "Pods", Value: math.MaxInt32, PeriodSeconds: 60, ScaledUp: 2, PeriodStartReplicas: 7, Limit: math.MinInt32 + 6, Selected: true, ReleaseTime: timestamppb.New(start),
+		}},
+	}}}, nil)
+	if got := c.limitText(); !strings.HasSuffix(got, "which comes to -2147483642") {
+		t.Error(got)
 	}
 }
