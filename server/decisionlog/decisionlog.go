@@ -48,7 +48,9 @@ type Log struct {
 	pending pendingBases
 	gap     *store.FeedEntry // stands in the feed for what could not be written; used by the writer only
 	unfed   time.Time        // when the last failure of the feed was logged; used by the writer only
-	failing int              // decisions not logged since a write last succeeded; used by the writer only
+	failing int              // decisions not logged that no line has counted; used by the writer only
+	told    bool             // the last line says that decisions can't be logged; used by the writer only
+	toldAt  time.Time        // when the last line was; used by the writer only
 	failed  atomic.Int64
 
 	mu      sync.Mutex
@@ -246,17 +248,18 @@ func (l *Log) write(batch []queued) {
 	}
 }
 
-// tell logs the first failure to write, and how many decisions are missing once a write succeeds. Of a write that failed in
-// part, as on one shard of several, the others are not missing. Only the writer calls it.
+// tell logs that a write failed, once a minute, and then how many decisions are missing once one succeeds: while one shard
+// of several is away they take turns. Of a write that failed in part, the others are not missing. Only the writer calls it.
 func (l *Log) tell(decisions int, err error) {
 	if err == nil {
-		if l.failing > 0 {
+		if l.failing > 0 && (l.told || time.Since(l.toldAt) >= tellPause) {
 			l.log.Warn("decisions are logged again", zap.Int("failed", l.failing))
+			l.failing, l.told, l.toldAt = 0, false, time.Now()
 		}
-		l.failing = 0
 		return
 	}
-	if l.failing == 0 {
+	if !l.told && time.Since(l.toldAt) >= tellPause {
+		l.told, l.toldAt = true, time.Now()
 		l.log.Warn("decisions can't be logged", zap.Error(err))
 	}
 	for _, missing := range store.ByItem(err, decisions, decisions) {
@@ -267,8 +270,8 @@ func (l *Log) tell(decisions int, err error) {
 	}
 }
 
-// unfedPause is how often a failing feed is logged.
-const unfedPause = time.Minute
+// tellPause is how often a failing log, or feed, is told of.
+const tellPause = time.Minute
 
 // writeFeed appends to the feed. Only the writer calls it.
 func (l *Log) writeFeed(entries []store.FeedEntry) {
@@ -285,7 +288,7 @@ func (l *Log) writeFeed(entries []store.FeedEntry) {
 	if err != nil {
 		l.gap = &store.FeedEntry{Key: entries[0].Key, Value: []byte{gapFormat}}
 	}
-	if err != nil && time.Since(l.unfed) >= unfedPause {
+	if err != nil && time.Since(l.unfed) >= tellPause {
 		l.unfed = time.Now()
 		l.log.Warn("decisions not in the feed; watchers miss them", zap.Int("decisions", len(entries)), zap.Error(err))
 	}

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -92,6 +94,37 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	if len(got) != 2 || got[0].ContextMap()["error"] != "EOF" || got[1].ContextMap()["failed"] != int64(3) || l.Lost() != 3 {
 		t.Errorf("%+v, and %d are lost", got, l.Lost())
 	}
+}
+
+// While one shard of several is away, writes fail and succeed in turn: that is two lines a minute.
+func TestAnOutageOfAShardIsToldOnceAMinute(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		seen, lines := observer.New(zap.WarnLevel)
+		s := &failingStore{}
+		l := New(s, nil, zap.New(seen), 0)
+		defer l.Close()
+		const each = 50
+		for range 2 {
+			for range each {
+				s.errs = []error{io.EOF}
+				for range 2 {
+					l.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Entry{decision: []byte("x")})
+					synctest.Wait()
+				}
+			}
+			time.Sleep(time.Minute)
+		}
+		l.Append(store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Entry{decision: []byte("x")})
+		synctest.Wait()
+		var failed []any
+		for _, line := range lines.AllUntimed() {
+			failed = append(failed, line.ContextMap()["failed"])
+		}
+		if want := []any{nil, int64(1), nil, int64(each), int64(each - 1)}; !slices.Equal(failed, want) || l.Lost() != 2*each {
+			t.Errorf("the lines say %v, want %v; %d are lost", failed, want, l.Lost())
+		}
+	})
 }
 
 // Of a write that fails in part, only what was not written counts as lost.
