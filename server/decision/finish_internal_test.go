@@ -3,12 +3,14 @@ package decision
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
@@ -68,7 +70,14 @@ type oneShardAway struct {
 	target string
 }
 
-func (o oneShardAway) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+func (o *oneShardAway) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	if key.Target == o.target {
+		return store.Record{}, store.ErrUnavailable
+	}
+	return o.Store.Load(ctx, key)
+}
+
+func (o *oneShardAway) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
 	records, err := o.Store.LoadBatch(ctx, keys)
 	errs := store.ByItem(err, len(keys), len(records))
 	for i, key := range keys {
@@ -83,13 +92,14 @@ func (o oneShardAway) LoadBatch(ctx context.Context, keys []store.Key) ([]store.
 	return records, store.BatchError(errs)
 }
 
-// A shard that stays away keeps nothing from the others.
+// A shard that stays away keeps nothing from the others, and is a line of the log, however often it is tried.
 func TestWhatWasDecidedWithoutTheStoreIsWrittenToTheShardsThatAreBack(t *testing.T) {
+	core, logged := observer.New(zap.InfoLevel)
 	options := DefaultOptions()
-	options.Clock, options.Log = time.Now, zap.NewNop()
-	engine := memory.New(memory.Options{})
+	options.Clock, options.Log = time.Now, zap.New(core)
+	engine := &oneShardAway{memory.New(memory.Options{}), "0"}
 	defer engine.Close()
-	targets := New(oneShardAway{engine, "0"}, &options, func(bool) {}, t.Context())
+	targets := New(engine, &options, func(bool) {}, t.Context())
 	var keys []store.Key
 	for i := range 3 * writeBackBatch {
 		key := store.Key{Cluster: "demo", Namespace: "shop", Target: strconv.Itoa(i)}
@@ -99,5 +109,19 @@ func TestWhatWasDecidedWithoutTheStoreIsWrittenToTheShardsThatAreBack(t *testing
 	err := targets.outage.writeBack(t.Context(), keys...)
 	if left := targets.outage.pending(); !errors.Is(err, store.ErrUnavailable) || left != 1 {
 		t.Errorf("%d of %d are not written, %v", left, len(keys), err)
+	}
+	for range 3 {
+		targets.Watch.Check(t.Context())
+	}
+	engine.target = ""
+	targets.Watch.Check(t.Context())
+	var lines []string
+	for _, line := range logged.All() {
+		if line.Message != "store failed" { // of which others bound the number
+			lines = append(lines, line.Message)
+		}
+	}
+	if want := []string{"store answers: ready", "decisions of the outage not all written yet", "decisions of the outage written"}; !slices.Equal(lines, want) {
+		t.Errorf("the log has %q, want %q", lines, want)
 	}
 }

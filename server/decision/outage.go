@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -258,8 +259,8 @@ func (o *outage) settle(key store.Key, id recommender.ID, outcome recommender.Ou
 	return before, after, s, !s.Changed || o.keep(key, known, record.Append(nil, &after))
 }
 
-// writeBack writes all unwritten histories, or those of the given keys, and returns the first error: the others may be
-// of shards that respond.
+// writeBack writes all unwritten histories, or those of the given keys, and returns the first error. It goes on as long as
+// some can be written: the others may be of a shard that does not respond.
 func (o *outage) writeBack(ctx context.Context, keys ...store.Key) (first error) {
 	if len(keys) == 0 {
 		o.mu.Lock()
@@ -268,11 +269,9 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) (first error)
 		}
 		o.mu.Unlock()
 	}
-	for some := range slices.Chunk(keys, writeBackBatch) {
-		if err := o.writeBackBatch(ctx, some); first == nil {
-			first = err
-		}
-		if first != nil && ctx.Err() != nil {
+	for part := range slices.Chunk(keys, writeBackBatch) {
+		some, err := o.writeBackBatch(ctx, part)
+		if first = cmp.Or(first, err); !some {
 			break
 		}
 	}
@@ -280,8 +279,8 @@ func (o *outage) writeBack(ctx context.Context, keys ...store.Key) (first error)
 }
 
 // writeBackBatch writes the keys' histories, merged with what other instances wrote
-// meanwhile. It returns the first error.
-func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
+// meanwhile. It returns the first error, and whether some had none.
+func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) (some bool, first error) {
 	writes := make([]writeBack, len(keys))
 	queues := make([]*queue, len(keys))
 	for i, key := range keys {
@@ -292,11 +291,9 @@ func (o *outage) writeBackBatch(ctx context.Context, keys []store.Key) error {
 	r := rounds{Targets: o.targets, before: o.askDeletions, inTime: true}
 	r.run(ctx, queues)
 	for i := range writes {
-		if writes[i].err != nil {
-			return writes[i].err
-		}
+		some, first = some || writes[i].err == nil, cmp.Or(first, writes[i].err)
 	}
-	return nil
+	return some, first
 }
 
 // askDeletions reads when the targets were deleted, if the store keeps that. It must run

@@ -36,6 +36,8 @@ type storeWatch struct {
 	// that it has named since.
 	logged bool
 	told   printable.Causes
+	// unwritten reports whether the log says that decisions of the outage are not written.
+	unwritten bool
 	// nudge requests an immediate check.
 	nudge chan struct{}
 }
@@ -92,9 +94,13 @@ func (w *storeWatch) Check(ctx context.Context) {
 	}
 	if n := w.targets.outage.pending(); n > 0 {
 		if err := w.targets.outage.writeBack(ctx); err != nil {
-			w.targets.Log.Warn("decisions of the outage not all written yet", zap.Int("targets", w.targets.outage.pending()), zap.Error(err))
+			if !w.unwritten {
+				w.unwritten = true
+				w.targets.Log.Warn("decisions of the outage not all written yet", zap.Int("targets", w.targets.outage.pending()), zap.Error(err))
+			}
 			return
 		}
+		w.unwritten = false
 		w.targets.Log.Info("decisions of the outage written", zap.Int("targets", n))
 	}
 	w.targets.hideDeleted(ctx)
