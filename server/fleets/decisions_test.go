@@ -277,3 +277,34 @@ func TestTurnsOfAClockThatWasAheadHoldNothing(t *testing.T) {
 		t.Errorf("once the clock is set %d, want 3", count)
 	}
 }
+
+// What members did of a change turns the count at once, as the whole of it would.
+func TestAPartOfAChangeIsATurn(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := queueFleet(2, 100, west, east)
+	spec.Stages = &setpointv1.Stages{Guards: &setpointv1.Guards{Reversals: &setpointv1.ReversalBudget{
+		Count: 1, Period: durationpb.New(time.Hour), Hold: durationpb.New(10 * time.Minute),
+	}}}
+	s.set(t, spec)
+	has := map[string]int32{east: 3, west: 3}
+	round := func(queue int32, does ...string) {
+		t.Helper()
+		for _, name := range []string{east, west} { // who finds that a decision is due
+			s.Clock.Advance(8 * time.Second)
+			share := s.call(t, member(name, has[name], queue)).GetDesiredReplicas()
+			if slices.Contains(does, name) {
+				has[name] = share
+			}
+		}
+	}
+	for _, queue := range []int32{60, 60, 60, 30, 30, 30} { // up and down again
+		round(queue, east, west)
+	}
+	round(60, east)
+	round(30, east) // which learns what was decided, and decides for less
+	round(30, east, west)
+	if has[east] != 6 {
+		t.Errorf("there are %v, want 6 of those that the budget holds", has)
+	}
+}

@@ -225,6 +225,7 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 		d.decision, d.history = recommender.Recommend(now, in, history)
 		return nil
 	}
+	known.Pending = history.Pending // of which a part may have been applied
 	around.Turns, around.Deleted = known.TurnsAt(in.Scale.SpecReplicas), c.targets.Deleted(c.key)
 	d.decision, d.history, d.staged = around.RecommendIn(nil, now, in, history, known.Stages)
 	return nil
