@@ -241,6 +241,9 @@ func (r *Record) withoutFuture(at int64) Record {
 	next.Members = append([]MemberRecord(nil), r.Members...)
 	for i := range next.Members {
 		m := &next.Members[i]
+		if m.Seen > m.Told { // it is blind, and stays so
+			m.Told = min(m.Told, at-1)
+		}
 		for _, instant := range []*int64{&m.Seen, &m.Told, &m.PendingSince, &m.ShortSince, &m.MissedSince} {
 			*instant = min(*instant, at)
 		}

@@ -579,6 +579,19 @@ func TestTimeDoesNotGoBack(t *testing.T) {
 }
 
 // A digest that could not be read again is refused before it is stored.
+// A clock that was ahead and is set back makes nobody see that was blind.
+func TestABlindMemberStaysBlindWhenAClockIsSetBack(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4, 4)
+	w.run(minute)
+	w.of("b").blind = true
+	w.run(minute)
+	w.now = w.now.Add(-time.Hour)
+	w.call(w.of("a"))
+	if m := w.of("a").answer.Members; m.Stale != 1 {
+		t.Errorf("%+v, want a stale one", m)
+	}
+}
+
 func TestDigestsThatCanNotBeReadAreRefused(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4)
 	w.run(minute)
