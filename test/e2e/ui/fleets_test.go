@@ -154,7 +154,7 @@ func TestFleetsAreListed(t *testing.T) {
 	p.goTo("/ui/?q=nobody&fleets=")
 	p.waitText("0 fleets of 1.")
 	p.goTo("/ui/?sort=name")
-	p.wait("a row of the fleet", `[...document.querySelectorAll(".row")].some(r => r.querySelector(".tag")?.innerText === "fleet" && r.innerText.includes("2 to 30"))`)
+	p.wait("a row of the fleet", `[...document.querySelectorAll(".row")].some(r => r.querySelector("a").textContent === "web fleet" && r.innerText.includes("2 to 30"))`)
 	p.accessible()
 	p.click(`.row a[title="` + memberOf("west") + `"]`)
 	p.waitText("its fleet decides for it")

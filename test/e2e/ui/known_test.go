@@ -13,6 +13,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -179,6 +180,20 @@ func TestAPhone(t *testing.T) {
 		}
 		p.accessible()
 	}
+	// What stands beside charts stays beside them.
+	six := request("six", "queue", 60)
+	for len(six.GetSpec().GetMetrics()) < 6 {
+		six.Spec.Metrics = append(six.Spec.Metrics, six.GetSpec().GetMetrics()[0])
+	}
+	of := six.GetSpec().GetMetrics()[0].GetExternal()
+	of.Target = &setpointv1.MetricTarget{Type: "Value", Value: proto.String("20")}
+	for i := range 6 { // not as many as the count says, so that nobody knows what comes of a change
+		six.Pods = append(six.Pods, &setpointv1.Pod{Name: strconv.Itoa(i), Phase: "Running", Ready: &setpointv1.PodReadyCondition{Status: "True"}})
+	}
+	recommend(t, s, six)
+	p.goTo("/ui/" + six.GetTarget())
+	p.wait("further metrics below the charts", `[...document.querySelectorAll(".main-column > p")].some(e => e.innerText.startsWith("2 more metrics") && e.getBoundingClientRect().top > document.querySelector(".chart").getBoundingClientRect().top)`)
+	p.wait("where the outlook ends, in one sentence", `/^Nothing is known from /.test(document.querySelector(".releases .faint > span:only-child")?.innerText)`)
 	p.goTo("/ui/")
 	p.waitText("per replica")
 	p.wait("a reading and a reason", `document.querySelector(".row .c-metric").offsetHeight > 0 && document.querySelector(".row .c-why").offsetHeight > 0`)

@@ -174,7 +174,7 @@ func TestOverridesFromThePage(t *testing.T) {
 		t.Fatalf("the focus has gone from Keep it to %q", on)
 	}
 	p.press(kb.Enter)
-	p.wait("no question", `document.querySelector(".o-asks") === null`)
+	p.wait("no question, and the focus where it was", `document.querySelector(".o-asks") === null && document.activeElement.matches(".override button")`)
 	p.tabTo(".override button")
 	p.press(kb.Enter)
 	p.wait("the question again", `document.activeElement.matches(".o-asks .danger")`)

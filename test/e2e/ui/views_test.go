@@ -126,6 +126,12 @@ func TestATargetTellsItsStory(t *testing.T) {
 	p.waitText("recent recommendations were higher than current one")
 	p.waitText("replicas, 1 to 12 allowed")
 	p.waitText("asks for 4 replicas")
+	if n := eval[int](p, `document.querySelectorAll("[aria-live] time, [role=status] time").length`); n != 0 {
+		t.Errorf("a screen reader says %d times anew as time passes", n)
+	}
+	if asked := eval[bool](p, `performance.getEntriesByType("resource").some((e) => e.name.includes("/recording") || e.name.includes("playground-worker"))`); asked {
+		t.Error("the page asks for a recording, though the log has all bounds")
+	}
 	p.accessible()
 	p.screenshot("target")
 	p.tabTo("button.decision")

@@ -18,6 +18,8 @@ import { matcher } from "../targets/query";
 const perPage = 24;
 const atOnce = 4;
 const every = 15_000;
+/** How often the list itself is read again: others store fleets, too. */
+const listEvery = 60_000;
 
 interface Read {
   /** undefined: not read yet. */
@@ -26,19 +28,28 @@ interface Read {
   error: SetpointError | undefined;
 }
 
-function useFleets(): [Read, () => void] {
+export function useFleets(): [Read, () => void] {
   const [read, set] = useState<Read>({ fleets: undefined, more: false, error: undefined });
   const [turn, again] = useState(0);
   useEffect(() => {
     const abort = new AbortController();
-    void (async () => {
-      try {
-        set({ ...(await storedFleets("clusters/-/namespaces/-", abort.signal)), error: undefined });
-      } catch (e) {
-        if (!abort.signal.aborted) set((r) => ({ ...r, error: asError(e) }));
-      }
-    })();
-    return () => abort.abort();
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const later = (ms: number) => (timer = setTimeout(() => again(turn + 1), ms));
+    storedFleets("clusters/-/namespaces/-", abort.signal).then(
+      (all) => {
+        set({ ...all, error: undefined });
+        later(listEvery);
+      },
+      (e) => {
+        if (abort.signal.aborted) return;
+        set((r) => ({ ...r, error: asError(e) }));
+        later(every);
+      },
+    );
+    return () => {
+      abort.abort();
+      clearTimeout(timer);
+    };
   }, [turn]);
   return [read, () => again(turn + 1)];
 }

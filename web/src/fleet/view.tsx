@@ -71,7 +71,7 @@ export function FleetView(props: { name: string }) {
       </nav>
       <header class="target-head">
         <div class="target-title">
-          <h1>{short}<span class="tag">fleet</span></h1>
+          <h1>{short} <span class="tag">fleet</span></h1>
           <div class="chips">
             {wrong.map((l) => <LookChip key={l.label} look={l} />)}
             {wrong.length === 0 && known && <span class="chip ok"><i aria-hidden="true">✓</i>Nothing is the matter</span>}

@@ -27,6 +27,7 @@ test("a recording says what the log left out, as far as it goes", () => {
 
 test("a recording is read only where decisions leave a question", () => {
   assert.equal(needsRecording([]), false);
+  assert.equal(needsRecording([decision(10)]), false);
   assert.equal(needsRecording([decision(10, 2, 9), decision(20, 2, 9)]), false);
   assert.equal(needsRecording([decision(10, 2, 9), decision(20)]), true);
   assert.equal(needsRecording([decision(10, 2, 9), { ...decision(20), outcome: "PENDING" }]), false);

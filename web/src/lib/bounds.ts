@@ -18,11 +18,11 @@ export interface RecordedBounds {
 
 const known = (d: Decision): boolean => d.basis?.maxReplicas !== undefined;
 
-/** Whether only a recording can say where the bounds changed: the log leaves out repeats, and the bounds of changes that another instance was told of. */
+/** Whether only a recording can say where the bounds changed: the log leaves out repeats, and the bounds of changes that another instance was told of. One decision alone is the record's, which has no bounds and may come before the log. */
 export function needsRecording(decisions: readonly Decision[]): boolean {
   const settled = decisions.filter((d) => d.outcome !== "PENDING");
   const first = settled[0]?.basis;
-  return settled.some((d) => !known(d) || d.basis?.minReplicas !== first?.minReplicas || d.basis?.maxReplicas !== first?.maxReplicas);
+  return settled.length > 1 && settled.some((d) => !known(d) || d.basis?.minReplicas !== first?.minReplicas || d.basis?.maxReplicas !== first?.maxReplicas);
 }
 
 /** The bounds at each instant, where they change: of a recording as far as it goes, and of decisions for the rest. */

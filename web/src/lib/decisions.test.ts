@@ -88,6 +88,9 @@ test("series of different instants share one axis", () => {
 test("the basis of a decision is not unlearned", () => {
   const [d] = merge([{ recommendationId: "a", time: at(0), basis: { proposal: 3 } }], [{ recommendationId: "a", time: at(0), outcome: "APPLIED" }]);
   assert.deepEqual([d!.basis?.proposal, d!.outcome], [3, "APPLIED"]);
+  // The record, which is read after the log or before it.
+  const [logged, kept] = [{ metricProposals: [3, 2], minReplicas: 0, maxReplicas: 9, proposal: 3 }, { proposal: 3, metricProposals: [] }].map((basis) => [{ recommendationId: "a", time: at(0), basis }]);
+  for (const [known, more] of [[logged, kept], [kept, logged]]) assert.deepEqual(merge(known!, more!)[0]!.basis, logged![0]!.basis);
 });
 
 test("a count that was never read is unknown, one that was is the last known", () => {

@@ -68,8 +68,8 @@ export function merge(known: readonly Decision[], more: readonly Decision[]): De
     const before = byId.get(id);
     // The known outcome of a change is kept.
     if (before?.outcome && before.outcome !== "PENDING" && d.outcome === "PENDING") continue;
-    // The record's last decision has no basis.
-    byId.set(id, d.basis || !before?.basis ? d : { ...d, basis: before.basis });
+    // Of the basis the record has only the proposal.
+    byId.set(id, d.basis?.maxReplicas !== undefined || !before?.basis ? d : { ...d, basis: before.basis });
   }
   return [...byId.values()].sort((a, b) => millis(a.time) - millis(b.time) || (fraction(a.time) < fraction(b.time) ? -1 : 1)).slice(-most);
 }

@@ -169,7 +169,7 @@ function Instances(props: { list: readonly Instance[]; now: number; trends: { of
               const p99 = seconds(i.latencyP99);
               return (
                 <tr key={i.id}>
-                  <th scope="row" class="mono" title={i.id}>{(i.id ?? "").slice(0, 8)}{i.self && <span class="tag">answers you</span>}</th>
+                  <th scope="row" class="mono" title={i.id}>{(i.id ?? "").slice(0, 8)}{i.self && <> <span class="tag">answers you</span></>}</th>
                   <td><span class={`chip ${state.kind}`}><i aria-hidden="true">{state.mark}</i>{state.text}</span>{i.shedding && <span class="chip limited"><i aria-hidden="true">≈</i>Sheds load</span>}</td>
                   <td class={mixed ? "mono strong" : "mono"}>{i.version}</td>
                   <td title={i.startTime}>{duration(Math.max(0, now - millis(i.startTime)))}</td>

@@ -35,6 +35,7 @@ function One(props: List & { override: Override; planned: boolean; now: number }
   const [busy, setBusy] = useState(false);
   const [error, setError] = useState<SetpointError | undefined>();
   const sure = useRef<HTMLButtonElement>(null);
+  const ask = useRef<HTMLButtonElement>(null);
   useEffect(() => sure.current?.focus(), [asks]); // once: not from whoever has gone to another button
   const name = o.name ?? "";
   const place = placeOf(name);
@@ -68,14 +69,14 @@ function One(props: List & { override: Override; planned: boolean; now: number }
       <div class="o-foot muted small">
         <span>by <bdi>{plainText(o.author, 256) || "somebody"}</bdi> · <span class="mono">{name.split("/").at(-1)}</span></span>
         {mayOverride(session.caller, place) && !asks && (
-          <button class="button" aria-label={`${planned ? "Delete" : "End now"}: ${what(o)}, ${placeWords(place)}`} onClick={() => setAsks(true)}>{planned ? "Delete" : "End now"}</button>
+          <button class="button" ref={ask} aria-label={`${planned ? "Delete" : "End now"}: ${what(o)}, ${placeWords(place)}`} onClick={() => setAsks(true)}>{planned ? "Delete" : "End now"}</button>
         )}
       </div>
       {asks && (
         <div class="o-asks" role="group" aria-label="End this override?">
           <p>{planned ? "It will never begin." : `It ends at once: the next decision ${target ? "" : "of each target "}is made without it. Windows and policies have gone on below it.`}</p>
           <button class="button danger" disabled={busy} ref={sure} onClick={() => void stop()}>{planned ? "Delete it" : "End it"}</button>
-          <button class="button" disabled={busy} onClick={() => setAsks(false)}>Keep it</button>
+          <button class="button" disabled={busy} onClick={() => { setAsks(false); setTimeout(() => ask.current?.focus()); }}>Keep it</button>
           {error && <Refused error={error} what="It was not ended." />}
         </div>
       )}

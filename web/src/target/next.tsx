@@ -142,7 +142,7 @@ function Ahead(props: { outlook: Outlook; now: number }) {
         ))}
         <li class="faint">
           {o.untilTime
-            ? <>Nothing is known from <Clock time={millis(o.untilTime)} now={now} /> on{o.untilReason ? `: ${o.untilReason}` : ""}.</>
+            ? <span>Nothing is known from <Clock time={millis(o.untilTime)} now={now} /> on{o.untilReason ? `: ${o.untilReason}` : ""}.</span>
             : changes.length > 0 ? "Then it stays." : `It stays at ${integer(current)}.`}
         </li>
       </ol>

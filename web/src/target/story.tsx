@@ -33,16 +33,18 @@ export function StoryCard(props: StoryProps) {
     if (chosen && matchMedia("(max-width: 960px)").matches) head.current?.scrollIntoView({ block: "nearest" });
   }, [d.recommendationId, chosen]);
   return (
-    <section class={`card story tone-${s.tone}`} aria-live="polite">
+    <section class={`card story tone-${s.tone}`}>
       <header>
         <span class="eyebrow">{chosen ? "The decision you chose" : "Now"}</span>
         {chosen && <button class="button quiet" onClick={props.back}>Back to now</button>}
       </header>
-      <h2 ref={head}>{s.head} <Plain decision={d} /></h2>
-      {first && adjusted}
-      <ul class="because">
-        {s.because.filter((b) => !told.has(b.text)).map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
-      </ul>
+      <div aria-live="polite">{/* What else changes does so with each decision, and as time passes. */}
+        <h2 ref={head}>{s.head} <Plain decision={d} /></h2>
+        {first && adjusted}
+        <ul class="because">
+          {s.because.filter((b) => !told.has(b.text)).map((b) => <li key={b.text} class={b.tone}>{b.text}</li>)}
+        </ul>
+      </div>
       {!first && adjusted}
       <p class="muted">
         Decided for <At time={millis(d.time)} /> (<Ago time={millis(d.time)} now={now} />). {s.outcome[1]}

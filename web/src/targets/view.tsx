@@ -402,7 +402,7 @@ class RowView extends Component<RowProps> {
         }}
       >
         <div role="gridcell" class="c-name">
-          <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -shadowSuffix.length)}<span class="tag">shadow</span></> : row.target}{row.fleet && <span class="tag">fleet</span>}</a>
+          <a href={pathOf(row)} tabIndex={-1} title={row.name}>{row.shadows ? <>{row.target.slice(0, -shadowSuffix.length)} <span class="tag">shadow</span></> : row.target}{row.fleet && <> <span class="tag">fleet</span></>}</a>
           <span class="where">{row.namespace}<span class="faint"> · {row.cluster}</span><Links name={row.name} inRow /></span>
         </div>
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
