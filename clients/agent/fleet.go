@@ -67,8 +67,6 @@ func (r *reconcile) isBlind() bool {
 
 // tellBlind tells it, and why.
 func (r *reconcile) tellBlind(ctx context.Context, why error) (*evaluation, error) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), r.options.RequestTimeout) // reads may have used up the time
-	defer cancel()
 	e := &evaluation{Decision: Decision{Key: r.o.Key, Request: &setpointv1.RecommendRequest{
 		Spec: r.o.Spec, ScaleError: &setpointv1.ScaleError{Message: Shorten(why.Error())},
 	}}}

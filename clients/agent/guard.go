@@ -5,17 +5,20 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"time"
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
 )
 
-// guarded makes errors of what an adapter must not do, so that one object does not end the agent.
+// guarded makes errors of what an adapter must not do, so that one object does not end the agent. Each call has a time of
+// its own: one that hangs takes none of the others', nor of the service's.
 type guarded struct {
 	Platform
-	teller Teller // nil: the platform is none
-	log    *zap.Logger
-	once   *once
+	teller  Teller // nil: the platform is none
+	timeout time.Duration
+	log     *zap.Logger
+	once    *once
 }
 
 // recovered turns a panic into the error; the log has its stack, once a minute.
@@ -30,6 +33,8 @@ func (g *guarded) recovered(key Key, call string, err *error) {
 
 func (g *guarded) Object(ctx context.Context, key Key, before *Object) (o *Object, err error) {
 	defer g.recovered(key, "Object", &err)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	o, err = g.Platform.Object(ctx, key, before)
 	if o == nil && err == nil {
 		err = errors.New("the platform's Object returned neither an object nor an error")
@@ -39,6 +44,8 @@ func (g *guarded) Object(ctx context.Context, key Key, before *Object) (o *Objec
 
 func (g *guarded) Observe(ctx context.Context, o *Object) (seen *Observation, err error) {
 	defer g.recovered(o.Key, "Observe", &err)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	seen, err = g.Platform.Observe(ctx, o)
 	if err == nil && (seen == nil || seen.Request == nil) {
 		err = errors.New("the platform's Observe returned neither a request nor an error")
@@ -48,6 +55,8 @@ func (g *guarded) Observe(ctx context.Context, o *Object) (seen *Observation, er
 
 func (g *guarded) Apply(ctx context.Context, o *Object, seen *Observation, change Change) (err error) {
 	defer g.recovered(o.Key, "Apply", &err)
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
 	return g.Platform.Apply(ctx, o, seen, change)
 }
 
@@ -56,6 +65,8 @@ func (g *guarded) Tell(ctx context.Context, t *Telling) {
 	if g.teller != nil {
 		var err error
 		defer g.recovered(t.Object.Key, "Tell", &err)
+		ctx, cancel := context.WithTimeout(ctx, g.timeout)
+		defer cancel()
 		g.teller.Tell(ctx, t)
 	}
 }

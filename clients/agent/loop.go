@@ -57,7 +57,7 @@ func New(p Platform, service Service, options Options, queue QueueOptions) (*Loo
 		asker:  &asker{stream: service.Stream, calls: service.Calls, timeout: options.RequestTimeout, metrics: m},
 		states: newStates(m), metrics: m, rivals: newRivals(service.Announce, &options, m), shadows: shadows, log: options.Log,
 	}
-	l.platform = &guarded{Platform: p, log: options.Log, once: &l.once}
+	l.platform = &guarded{Platform: p, timeout: 3 * options.RequestTimeout, log: options.Log, once: &l.once}
 	l.platform.teller, _ = p.(Teller)
 	l.presence = newPresence(func(keys ...Key) {
 		l.states.makeDue(keys)
@@ -100,8 +100,7 @@ func (l *Loop) Objects() []Key { return l.states.keys() }
 func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, again bool) {
 	// A reconcile that has begun also finishes when the agent stops: an applied count is
 	// reported.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*l.options.RequestTimeout)
-	defer cancel()
+	ctx = context.WithoutCancel(ctx)
 	st := l.states.of(key)
 	o, err := l.platform.Object(ctx, key, st.last)
 	if errors.Is(err, ErrGone) {

@@ -63,7 +63,7 @@ type Options struct {
 	// FirstWait bounds how long an object that is new, or whose count another agent has just
 	// changed, waits for its first reconcile; below 0: no wait. Default: pace.MaxFirstWait.
 	FirstWait time.Duration
-	// RequestTimeout bounds a call of the service, and a third of a reconcile. Default:
+	// RequestTimeout bounds a call of the service, and a third of one of the platform. Default:
 	// DefaultRequestTimeout.
 	RequestTimeout time.Duration
 	// Shadow makes every object a shadow: nothing is applied.

@@ -163,6 +163,36 @@ func TestErrorsOfMetricsMaySayAnything(t *testing.T) {
 	})
 }
 
+// hanging is a platform with a source of metrics that does not answer while others would still wait for it.
+type hanging struct{ *telling }
+
+func (p hanging) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(time.Minute):
+	}
+	return coloring(p).Observe(ctx, o)
+}
+
+// A source of metrics that takes all the time there is for reading makes its metric fail, and is no reason to take the
+// service for one that is away.
+func TestASourceThatHangsLeavesTimeToAsk(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := hanging{&telling{Fake: &agenttest.Fake{}}}, agenttest.NewService(testserver.Recommendations(t))
+		p.Create(agenttest.Workload{Name: "web", Replicas: 1})
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		p.mu.Lock()
+		hold := p.last
+		p.mu.Unlock()
+		if n := p.Replicas("web"); hold != nil || n != agenttest.MinReplicas {
+			t.Errorf("%d replicas, held by %+v", n, hold)
+		}
+	})
+}
+
 // wired is a service whose reports are encoded, as on their way to another machine.
 type wired struct{ *agenttest.Service }
 

@@ -492,8 +492,7 @@ func TestAListThatHangsEnds(t *testing.T) {
 	})
 }
 
-// An engine that hangs costs each step a third of a reconcile, so that there is time to ask the service, and to
-// report.
+// An engine that hangs costs each step the timeout of a request.
 func TestAnEngineThatHangs(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
