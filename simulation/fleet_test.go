@@ -96,6 +96,24 @@ func TestFleetDoesNotExtrapolateOverASilentMember(t *testing.T) {
 	}
 }
 
+// As in the service, freshness is of a member's readings: what they are too old for is unknown, and not gone.
+func TestFreshnessIsOfTheMembersReadings(t *testing.T) {
+	t.Parallel()
+	w := web(12)
+	w.Usage = []simulation.Usage{offered(0)}
+	falls := func() *simulation.Trace { return trace(t, 0, 40, 240, 40, 240, 10) }
+	for freshness, want := range map[*stages.Freshness]int32{nil: 6, {MaxAge: time.Minute}: 12, {MaxAge: time.Hour}: 6} {
+		s := clusters(8*minute, w, trace(t, 0, 0), falls(), falls(), falls())
+		s.Fleet.Rules = []simulation.FleetRule{simulation.Hold}
+		s.Events = at(2*minute, simulation.Event{Kind: simulation.MetricsFrozen, Member: "c", For: time.Hour})
+		a := onTotal(2, 50, 10)
+		a.Options.DownscaleStabilization, a.Stages = 0, &stages.Plan{Metrics: []string{"External:load"}, Freshness: freshness}
+		if list, _ := rounds(t, s, a, simulation.Hold); list[len(list)-1].desired != want {
+			t.Errorf("%v: %d, want %d", freshness, list[len(list)-1].desired, want)
+		}
+	}
+}
+
 // tight is 12 pods of three clusters at 80 %: without four of them the others can't serve the load.
 func tight(t testing.TB, events ...simulation.Event) *simulation.Scenario {
 	w := web(12)

@@ -117,6 +117,11 @@ func runFleet(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, l
 func newFleetRun(ctx context.Context, s *Scenario, a *Autoscaler, rule FleetRule, limits Limits) (*fleetRun, error) {
 	f := &fleetRun{rule: rule, result: &Result{}, spec: s.Fleet.spec(s, a, rule), nextRound: s.Loop.Offset, federated: newFederated(s, a)}
 	around := engineIn(s, a).(*production)
+	if plan := around.plan; plan != nil { // as in the service: freshness is of the members' readings
+		decides := *plan
+		decides.Freshness = nil
+		around.plan = &decides
+	}
 	f.spec.Decide = func(now time.Time, in *recommender.Input, least []int32, history *recommender.History) (recommender.Decision, recommender.History) {
 		return around.kept.Recommend(stages.Around{Plan: around.plan, Overrides: stages.InForce(around.overrides, now), Least: least}, now, in, history)
 	}
@@ -308,6 +313,10 @@ func (f *fleetRun) sync(m *member) error {
 		return nil
 	}
 	in, now := m.seen(), m.scenario.Start.Add(m.now)
+	if plan := f.whole.autoscaler.Stages; plan != nil {
+		fresh := plan.Fresh(now, in)
+		in = &fresh
+	}
 	digest, err := fleet.NewDigest(now, in, m.name, f.spec.Version)
 	if digest.Min, digest.Max = f.spec.OwnMin(m.name, m.of.OwnMin), m.of.OwnMax; m.of.OwnMax == 0 {
 		digest.Max = -1

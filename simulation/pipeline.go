@@ -35,8 +35,9 @@ type metricState struct {
 	// metrics.
 	past       []reading
 	pastValues []podReadings
-	// values is memory for the values of one instant.
+	// values is memory for the values of one instant, and taken for when they were measured.
 	values []recommender.Value
+	taken  []time.Time
 }
 
 type podReadings struct {
@@ -452,26 +453,38 @@ func (w *world) read(m *metricState) recommender.Readings {
 		return recommender.Readings{Error: metricGone}
 	}
 	var out recommender.Readings
+	var at time.Duration
 	switch m.spec.Type {
 	case recommender.PodsMetric:
-		out.Values = w.readPods(m, problem)
+		out.Values, at = w.readPods(m, problem)
 	case recommender.ObjectMetric, recommender.ExternalMetric:
-		out.Values = []recommender.Value{{Milli: w.readTotal(m, problem)}}
+		var total int64
+		total, at = w.readTotal(m, problem)
+		out.Values = []recommender.Value{{Milli: total}}
+	}
+	if plan := w.autoscaler.Stages; plan != nil && plan.Freshness != nil {
+		m.taken = m.taken[:0]
+		for range out.Values {
+			m.taken = append(m.taken, w.instant(at-m.usage.Delay))
+		}
+		out.Taken = m.taken
 	}
 	return out
 }
 
-func (w *world) readTotal(m *metricState, problem *Event) int64 {
+// readTotal returns a total, and when it was read.
+func (w *world) readTotal(m *metricState, problem *Event) (total int64, at time.Duration) {
 	m.past = append(m.past, reading{w.now, w.total(m)})
 	for len(m.past) > 1 && m.past[1].at <= w.now-w.lateness {
 		m.past = m.past[1:]
 	}
 	if problem != nil && problem.Kind == MetricsZero {
-		return 0
+		return 0, w.now
 	}
-	at := w.newest(problem)
-	n := sort.Search(len(m.past), func(i int) bool { return m.past[i].at > at })
-	return m.past[max(0, n-1)].value
+	newest := w.newest(problem)
+	n := sort.Search(len(m.past), func(i int) bool { return m.past[i].at > newest })
+	of := &m.past[max(0, n-1)]
+	return of.value, of.at
 }
 
 // newest is the instant up to which the problem lets readings through.
@@ -486,7 +499,8 @@ func (w *world) newest(problem *Event) time.Duration {
 	return w.now
 }
 
-func (w *world) readPods(m *metricState, problem *Event) []recommender.Value {
+// readPods returns the values of pods, and when they were read.
+func (w *world) readPods(m *metricState, problem *Event) (values []recommender.Value, at time.Duration) {
 	if w.lateness == 0 {
 		m.values = m.values[:0]
 		w.podValues(&m.usage, func(_ *pod, v recommender.Value) {
@@ -495,7 +509,7 @@ func (w *world) readPods(m *metricState, problem *Event) []recommender.Value {
 			}
 			m.values = append(m.values, v)
 		})
-		return m.values
+		return m.values, w.now
 	}
 	now := podReadings{w.now, make([]podValue, 0, len(w.pods))}
 	w.podValues(&m.usage, func(p *pod, v recommender.Value) { now.values = append(now.values, podValue{v, p.serial}) })
@@ -503,12 +517,12 @@ func (w *world) readPods(m *metricState, problem *Event) []recommender.Value {
 	for len(m.pastValues) > 1 && m.pastValues[1].at <= w.now-w.lateness {
 		m.pastValues = m.pastValues[1:]
 	}
-	at := w.newest(problem)
-	n := sort.Search(len(m.pastValues), func(i int) bool { return m.pastValues[i].at > at })
+	newest := w.newest(problem)
+	n := sort.Search(len(m.pastValues), func(i int) bool { return m.pastValues[i].at > newest })
 	// The API has no values of pods that are gone. Pods are in the order of creation, then
 	// and now.
-	values, pods := m.values[:0], w.pods
-	for _, v := range m.pastValues[max(0, n-1)].values {
+	values, pods, of := m.values[:0], w.pods, &m.pastValues[max(0, n-1)]
+	for _, v := range of.values {
 		i := slices.IndexFunc(pods, func(p *pod) bool { return p.serial >= v.serial })
 		if i < 0 {
 			break
@@ -523,7 +537,7 @@ func (w *world) readPods(m *metricState, problem *Event) []recommender.Value {
 		values = append(values, shown)
 	}
 	m.values = values
-	return values
+	return values, of.at
 }
 
 // templateOf returns the containers of the pods as the API shows them.

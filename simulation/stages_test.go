@@ -43,3 +43,26 @@ func TestStagesTakePart(t *testing.T) {
 		t.Errorf("%d turns to %d, without stages %d", turns(held), held[len(held)-1], turns(without))
 	}
 }
+
+// Freshness leaves readings alone that are measured as they are asked for, and lets those fail that are frozen for too long.
+func TestFrozenReadingsAreNotFresh(t *testing.T) {
+	scenario := &simulation.Scenario{Start: start, Load: trace(t, 0, 100, 300, 200), Duration: 10 * time.Minute, Workload: web(10), Loop: simulation.Loop{SyncPeriod: 15 * time.Second}}
+	scenario.Workload.Usage = []simulation.Usage{offered(0)}
+	a := onTotal(2, 50, 10)
+	without := counts(t, scenario, a)
+	a.Stages = &stages.Plan{Metrics: []string{"External:load"}, Freshness: &stages.Freshness{MaxAge: time.Minute}}
+	if fresh := counts(t, scenario, a); !slices.Equal(fresh, without) {
+		t.Errorf("with freshness %d,\nwithout %d", fresh, without)
+	}
+	scenario.Events = at(6*time.Minute, simulation.Event{Kind: simulation.MetricsFrozen, For: time.Hour})
+	causes := map[time.Duration]simulation.Cause{}
+	if _, err := simulation.Run(scenario, a, func(step *simulation.Step) error {
+		causes[step.At] = step.Cause
+		return nil
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if young, old := causes[7*time.Minute], causes[7*time.Minute+15*time.Second]; young != simulation.CauseMetrics || old != "freshness External:load" {
+		t.Errorf("frozen for a minute: %q, for longer: %q", young, old)
+	}
+}
