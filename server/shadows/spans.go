@@ -57,6 +57,10 @@ func (s spans) encode() []int64 {
 
 // add adds an instant at which decisions are compared, and the time since the last one if the two of then are known.
 func (s *spans) add(now, last int64, live, shadow int32, known bool) {
+	for i := range *s { // the clock may have been ahead
+		of := &(*s)[i]
+		of.from, of.to = min(of.from, now), min(of.to, now)
+	}
 	for len(*s) > 0 && (*s)[0].to <= now-longest {
 		*s = (*s)[1:]
 	}

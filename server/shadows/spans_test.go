@@ -63,3 +63,19 @@ func TestADecisionStandsForAWhile(t *testing.T) {
 		t.Errorf("of too few numbers: %v", s)
 	}
 }
+
+// What was compared under a clock that was ahead becomes old as everything else does.
+func TestComparisonsOfTheFutureBecomeOld(t *testing.T) {
+	minute, day := time.Minute.Milliseconds(), 24*time.Hour.Milliseconds()
+	var s spans
+	start := 20_000 * day
+	s.add(start+365*day, 0, 0, 0, false)
+	s.compare(4, 5)
+	for at := start; at <= start+10*day; at += minute {
+		s.add(at, at-minute, 4, 4, at > start)
+		s.compare(4, 4)
+	}
+	if got := s.since(start + 3*day); got.different != 0 || got.observed > 7*day+day/2 || s.since(0).to > start+10*day {
+		t.Errorf("of the last 7 days: %+v, observed for %s", got, time.Duration(got.observed)*time.Millisecond)
+	}
+}
