@@ -57,6 +57,7 @@ spec:
 
 const (
 	onCPU       = `{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}`
+	onValue     = `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: Value, value: "10"}}}`
 	onContainer = `{type: ContainerResource, containerResource: {name: cpu, container: app, target: {type: Utilization, averageUtilization: 60}}}`
 	onTotal     = `{type: External, external: {metric: {name: load, selector: {matchLabels: {app: web}}}, target: {type: AverageValue, averageValue: "1"}}}`
 	series      = `{type: External, external: {metric: {name: load}, target: {type: AverageValue, averageValue: "1"}}}`
@@ -288,11 +289,19 @@ var cases = []struct {
 	{"sidecar-in-average", autoscaler(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
 		autoscaler(1, 5, strings.Replace(strings.Replace(onCPU, "type: Resource, resource: {", "type: ContainerResource, containerResource: {container: app, ", 1), "", "", 1), "") + deployment("", plain+`, {name: proxy, resources: {requests: {cpu: "1"}}}`),
 		"app 500m + proxy 1000m: if only the largest works, it is at 90 % of its own request when the pod is at 60 %", nil},
-	{"value-feeds-back", autoscaler(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: Value, value: "10"}}}`, ""),
+	{"value-feeds-back", autoscaler(2, 40, onValue, ""),
 		autoscaler(2, 40, `{type: Object, object: {metric: {name: load}, describedObject: {kind: Service, name: web, apiVersion: v1}, target: {type: AverageValue, averageValue: "10"}}}`, ""),
 		"count × (20 ÷ 10) at every evaluation: 2 → 4 → 8 → 16 → … → 40", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(last(run(t, a, total(2), time.Hour, 0, 20)), 40)
 		}},
+	{"value-feeds-back", autoscaler(2, 40, onValue, "behavior: {scaleUp: {tolerance: 900m}}"), autoscaler(2, 40, onValue, "behavior: {scaleUp: {tolerance: 1}}"), "2 → 4 → 8 → 16 → … → 40", func(t *testing.T, a *simulation.Autoscaler) string {
+		fed := last(run(t, a, total(2), time.Hour, 0, 20))
+		a.Spec.Behavior.ScaleUp.Tolerance = new(1.0)
+		return want([]int32{fed, last(run(t, a, total(2), time.Hour, 0, 20))}, []int32{40, 2})
+	}},
+	{"value-feeds-back", autoscaler(2, 40, onValue, ""), autoscaler(2, 40, onValue, "behavior: {scaleUp: {selectPolicy: Disabled}}"), "2 → 4 → 8 → 16 → … → 40", func(t *testing.T, a *simulation.Autoscaler) string {
+		return want(last(run(t, a, total(2), time.Hour, 0, 20)), 40)
+	}},
 	{"slow-way-up", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}]}}"), autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 10, periodSeconds: 60}]}}"),
 		"2 → 3 → 4 → 5 → 6 → … → 50: 48 changes, the first one after 0s", func(t *testing.T, a *simulation.Autoscaler) string {
 			return want(arrival(run(t, a, total(2), 3*time.Hour, 0, 2, 3600, 2, 3600, 100), 50)-time.Hour, 47*time.Minute)
@@ -450,6 +459,13 @@ func worldCases() []worldCase {
 				served := last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100))
 				w.Usage[0].Follows = simulation.Offered
 				return want([]int32{served, last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100))}, []int32{0, 5})
+			}},
+		// Where no load brings a replica at any count it is not for the metric.
+		{rule: "zero-for-good", found: autoscaler(0, 5, onTotal, ""), mended: autoscaler(0, 5, onTotal, "behavior: {scaleUp: {selectPolicy: Disabled}}"), in: strings.Replace(waking, "FOLLOWS", "served", 1), mendedIn: strings.Replace(waking, "FOLLOWS", "offered", 1),
+			arithmetic: "load of 0 pods = 0", proof: func(t *testing.T, a *simulation.Autoscaler) string {
+				w := total(1)
+				w.Usage[0].Follows = simulation.Served
+				return want(last(run(t, a, w, 2*time.Hour, 0, 0, 3600, 0, 3600, 100)), 0)
 			}},
 		{rule: "startup-above-doubling", found: autoscaler(2, 30, onCPU, ""), mended: autoscaler(2, 30, onCPU, ""),
 			in: strings.Replace(doubling, "START", "2m", 1), mendedIn: strings.Replace(doubling, "START", "10s", 1),

@@ -185,8 +185,7 @@ func (s *subject) neverDown() bool {
 
 // stuckAtZero reports whether the policies of scaling up keep a count that fell to 0 there, whatever the load.
 func (s *subject) stuckAtZero() bool {
-	b := s.spec.Behavior
-	if b == nil || b.ScaleUp.SelectPolicy == recommender.NoSelection {
+	if s.spec.Behavior == nil {
 		return false
 	}
 	const back = 2 * time.Hour // longer than windows and periods are
@@ -273,7 +272,11 @@ func (s *subject) runsAway(m *recommender.MetricSpec) bool {
 		return false
 	}
 	a.Spec.MinReplicas, a.Spec.MaxReplicas = min(from, 10), min(s.spec.MaxReplicas, 100)
-	a.Spec.Behavior = nil // how fast is another rule's
+	if b := s.spec.Behavior; b != nil { // how fast is another rule's
+		fast := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
+		fast.ScaleUp.SelectPolicy, fast.ScaleUp.Tolerance = b.ScaleUp.SelectPolicy, b.ScaleUp.Tolerance
+		a.Spec.Behavior = &fast
+	}
 	scenario.Workload.Replicas = &a.Spec.MinReplicas
 	scenario.Workload.Usage = []simulation.Usage{{Metric: m.Metric.Name, PerLoad: 2 * float64(*m.Target.Value), Follows: simulation.Offered, Window: time.Second}}
 	away := false

@@ -330,7 +330,7 @@ func idleHolds(s *subject) {
 
 // zeroForGood looks whether a count that fell to 0 rises again: by the policies, and once the scenario's highest load comes.
 func zeroForGood(s *subject) {
-	if s.spec.MinReplicas != 0 {
+	if b := s.spec.Behavior; s.spec.MinReplicas != 0 || b != nil && b.ScaleUp.SelectPolicy == recommender.NoSelection {
 		return
 	}
 	if s.stuckAtZero() {
