@@ -308,3 +308,18 @@ func TestAPartOfAChangeIsATurn(t *testing.T) {
 		t.Errorf("there are %v, want 6 of those that the budget holds", has)
 	}
 }
+
+// A call that learns its share is explained by the fleet as it is: what it is told is on its way.
+func TestACallThatLearnsItsShareExplainsTheCount(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	s.set(t, queueFleet(2, 100, west, east))
+	s.call(t, member(west, 5, 50))
+	s.call(t, member(east, 5, 50))
+	s.Clock.Advance(15 * time.Second)
+	s.call(t, member(west, 5, 70))
+	got := s.Recommend(t, member(east, 5, 50, servertest.Explained))
+	if ratio := got.GetExplanation().GetMetrics()[0].GetUsageRatio(); got.GetDesiredReplicas() != 6 || ratio != 1 {
+		t.Errorf("its share is %d, and the usage is explained as %v times the target, want 6 and once", got.GetDesiredReplicas(), ratio)
+	}
+}

@@ -115,8 +115,8 @@ func (c *call) explain(ctx context.Context, k *known, next *state) error {
 	if next.fleet.Decided == 0 {
 		return nil
 	}
-	due := next.fleet
-	due.Decided = due.Updated - int64(k.spec.fleet.Period)
+	due := k.state.fleet // the call is taken once
+	due.Decided = next.fleet.Updated - int64(k.spec.fleet.Period)
 	_, _, d, err := c.on(ctx, k, &due)
 	if d != nil {
 		c.explanation = d.decision.Explanation
