@@ -128,7 +128,7 @@ func quiet(f *setpointv1.Fleet, now time.Time) time.Duration {
 	if n := f.GetMemberCounts(); last.IsZero() || n.GetFresh()+n.GetReturning() > 0 || inVain(f) > 0 {
 		return 0
 	}
-	if silent := now.Sub(last); silent > f.GetSpec().GetStaleAfter().AsDuration() {
+	if silent := now.Sub(last); silent > max(f.GetSpec().GetStaleAfter().AsDuration(), f.GetSpec().GetLostAfter().AsDuration()/2) {
 		return silent
 	}
 	return 0
