@@ -51,9 +51,17 @@ func TestTheListByKeyboard(t *testing.T) {
 	eval[int](p, "history.back(), 0")
 	p.waitText("10 of 30")
 	p.wait("back with the search", `location.search.includes("web-2") && document.querySelector("input[type=search]").value.endsWith("web-2")`)
+	p.wait("at the row that was left", `document.querySelector(".row.active a").innerText === "web-21"`)
 	p.tabTo("input[type=search]")
 	p.press(kb.Escape)
 	p.waitText("30 targets")
+	p.wait("at the top of another list", `document.querySelector(".grid").scrollTop === 0 && document.querySelector(".row.active a").innerText === "web-00"`)
+	eval[int](p, `document.querySelector(".grid").scrollTop = 480`)
+	p.wait("further down", `document.querySelector("#row-16")`)
+	p.click("#row-16 a")
+	p.waitText("When it could next change")
+	eval[int](p, "history.back(), 0")
+	p.wait("as far down as before", `document.querySelector(".grid")?.scrollTop === 480`)
 }
 
 // States filter, columns sort, and a shared URL shows the same.

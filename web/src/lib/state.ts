@@ -5,6 +5,7 @@ import type { DecisionJson as Decision, HorizontalPodAutoscalerConditionJson as 
 import { millis } from "./format";
 
 /** States as bits, for a target may be in several: the higher, the more urgent. */
+export const Unread = 1 << 15;
 export const NotAsked = 1 << 14;
 export const Unreadable = 1 << 13;
 export const Invalid = 1 << 12;
@@ -22,7 +23,7 @@ export const AtMin = 1 << 1;
 export const Changed = 1;
 
 /** Nothing is computed, or nothing is done with it. */
-export const Broken = NotAsked | Unreadable | Invalid | Failing | UpdateFailed;
+export const Broken = Unread | NotAsked | Unreadable | Invalid | Failing | UpdateFailed;
 
 export interface StateInfo {
   bit: number;
@@ -49,6 +50,7 @@ const state = (bit: number, id: string, word: string, label: string, chip: strin
 
 /** The states, most urgent first. */
 export const states: readonly StateInfo[] = [
+  state(Unread, "unread", "", "Record unreadable", "Unread", "✕", "failing", false, "", "Nothing was decided, or the service can't read the record: it is damaged, or of a newer version. Then it refuses the target's calls."),
   state(NotAsked, "not-asked", "", "Not asked", "Not asked", "?", "failing", true, "", "Nobody asked for three of its intervals, or for 15 minutes after the first call: Setpoint does not scale it now. Its agent does not run, gives way to another autoscaler, or is refused."),
   state(Unreadable, "unreadable", "SCALE_UNREADABLE", "Scale unreadable", "No scale", "✕", "failing", false, "AbleToScale", "The workload's count can't be read."),
   state(Invalid, "invalid", "INVALID", "Invalid", "Invalid", "✕", "failing", false, "ScalingActive", "The spec or the selector is invalid: nothing can be decided."),

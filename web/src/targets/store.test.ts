@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import { get } from "../api/client";
-import { NotAsked } from "../lib/state";
+import { NotAsked, Unread } from "../lib/state";
 import { passing, serve, until } from "../lib/probe";
 import { TargetsStore, type Row } from "./store";
 
@@ -52,6 +52,23 @@ test("fleets and members that are silent for longer than the stream reaches back
   await until("listed", () => store.snapshot.rows.length === 3);
   const bits = (name = "") => store.find(name).bits;
   assert.deepEqual([bits(all), bits(eu), bits(us), store.find(unseen!)], [NotAsked, NotAsked, NotAsked, undefined]);
+});
+
+test("of a record that the service can't read nothing is known, whatever the stream brings of before", async (t) => {
+  let target: object = { name: all, turnTimes: [] };
+  serve(t, (path) => Response.json(path.includes("/targets?") ? { targets: [target] } : {}));
+  const store = made(t);
+  const decision = (ms: number) => ({ target: all, decision: { time: new Date(Date.now() - ms).toISOString(), currentReplicas: 4, desiredReplicas: 4, states: [], reason: "All metrics below target" } });
+  store.take([decision(60_000)]);
+  await store.load(store.abort.signal);
+  store.take([decision(30_000)]);
+  store.pass();
+  const row = store.find(all);
+  assert.deepEqual([row.bits, row.current, row.desired], [Unread, undefined, undefined]);
+  assert.match(row.why, /its record can't be read/);
+  target = { name: all, updateTime: new Date().toISOString(), lastDecision: decision(0).decision };
+  await store.load(store.abort.signal);
+  assert.deepEqual([row.bits, row.current, row.why], [0, 4, "All metrics below target"]);
 });
 
 test("a gap while the list is read has it read once more, and later ones again", async (t) => {

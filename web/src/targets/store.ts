@@ -11,7 +11,7 @@ import { parseName, searched, shadowSuffix } from "../lib/names";
 import { reached } from "../lib/decisions";
 import { fleetPace, shareText, withShare } from "../lib/fleet";
 import { Spark } from "../lib/spark";
-import { Changed, Flapping, NotAsked, Overridden, Unknown, Unreadable, ended, overriddenUntil, paceOf, stateBits, states, why } from "../lib/state";
+import { Changed, Flapping, NotAsked, Overridden, Unknown, Unread, Unreadable, ended, overriddenUntil, paceOf, stateBits, states, why } from "../lib/state";
 
 export interface Row {
   name: string;
@@ -564,12 +564,17 @@ export class TargetsStore {
       row.goals = (t.specInUse.spec?.metrics ?? []).map((m) => wanted(m).text);
       row.goal = row.goals[row.readingAt] ?? "";
     }
-    if (asked >= row.updated) {
+    if (!d) { // neither the stream nor an earlier list tells what holds now
+      row.bits = Unread;
+      row.current = row.desired = row.wants = row.min = row.max = undefined;
+      this.measure(row, []);
+      row.why = row.whyLong = "Nothing was decided, or its record can't be read: its page tells why";
+    } else if (asked >= row.updated) {
       row.updated = asked;
-      row.described = millis(d?.time) / 1000 || 0;
-      row.current = t.status?.currentReplicas ?? d?.currentReplicas ?? 0;
-      this.describe(row, { ...d, conditions: t.status?.conditions ?? d?.conditions, currentMetrics: t.status?.currentMetrics ?? d?.currentMetrics });
-      if (row.current !== undefined && row.spark.times.length === 0) row.spark.add(asked, d?.outcome === "APPLIED" ? row.desired! : row.current, 0);
+      row.described = millis(d.time) / 1000 || 0;
+      row.current = t.status?.currentReplicas ?? d.currentReplicas ?? 0;
+      this.describe(row, { ...d, conditions: t.status?.conditions ?? d.conditions, currentMetrics: t.status?.currentMetrics ?? d.currentMetrics });
+      if (row.current !== undefined && row.spark.times.length === 0) row.spark.add(asked, d.outcome === "APPLIED" ? row.desired! : row.current, 0);
     } else this.age(row);
     if (d?.action === "SCALE_UP" || d?.action === "SCALE_DOWN") row.direction ||= d.action === "SCALE_UP" ? 1 : -1;
     row.version++;
@@ -654,6 +659,7 @@ export class TargetsStore {
         asks = true;
       }
       const time = millis(d.time) / 1000 || 0;
+      if (row.bits & Unread && time < row.read) continue;
       const from = d.currentReplicas ?? 0;
       const to = reached(d);
       const direction = Math.sign((d.desiredReplicas ?? from) - from);

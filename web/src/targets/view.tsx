@@ -12,7 +12,7 @@ import { Ago, useNow } from "../components/time";
 import { brief, count, integer, largest } from "../lib/format";
 import { shadowSuffix } from "../lib/names";
 import { save } from "../lib/save";
-import { NotAsked, states } from "../lib/state";
+import { NotAsked, states, Unread } from "../lib/state";
 import { current } from "../lib/overrides";
 import { ListedOverrides } from "../overrides/targets";
 import { useOverrides } from "../overrides/store";
@@ -112,6 +112,8 @@ const heads: readonly Head[] = [
 
 const wide = 48;
 const narrow = 132;
+/** Where the list was left last: its address, how far down, and at which row. Who comes back goes on there. */
+let left = { address: "", top: 0, active: 0 };
 /** Rows that are printed at most. */
 const mostPrinted = 2000;
 
@@ -197,9 +199,16 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
       resized.disconnect();
     };
   }, []);
+  const here = useRef({ top: 0, active: 0 });
+  here.current = { top: view.top, active };
   useEffect(() => {
-    setActive(0);
-    if (box.current) box.current.scrollTop = 0;
+    const address = formatQuery(query);
+    const at = left.address === address ? left : { top: 0, active: 0 };
+    setActive(at.active);
+    if (box.current) box.current.scrollTop = at.top;
+    return () => {
+      left = { address, ...here.current };
+    };
   }, [query]);
   useEffect(() => {
     const f = (e: KeyboardEvent) => {
@@ -408,7 +417,7 @@ class RowView extends Component<RowProps> {
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} short /><span class="where" title={(row.max ?? 0) > largest ? `${integer(row.min ?? 0)} to ${integer(row.max!)}` : undefined}>{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
-        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} until={row.bits & NotAsked ? row.updated : Infinity} bits={row.bits} /></div>
+        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} until={row.bits & (NotAsked | Unread) ? row.updated : Infinity} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
