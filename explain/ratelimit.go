@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
@@ -135,17 +137,27 @@ func (c *oneCase) policyNote(r *setpointv1.RateLimitExplanation) string {
 }
 
 // roomText is when the selected policy allows more, empty if that depends on more than its own
-// direction's changes.
+// direction's changes, if what it allows may still not be a change then, or if another policy
+// may allow more before, or no more then.
 func (c *oneCase) roomText(r *setpointv1.RateLimitExplanation) string {
 	l := selectedPolicy(r)
-	if l == nil || l.GetReleaseTime() == nil || overflows(r, l) {
+	if l == nil || l.GetReleaseTime() == nil || l.GetLimit() != r.GetLimit() {
 		return ""
 	}
 	own, other := l.GetScaledUp(), l.GetScaledDown()
 	if r.GetDirection() == down {
 		own, other = other, own
 	}
-	if own == 0 || other != 0 {
+	if own == 0 || other != 0 || slices.ContainsFunc(r.GetPolicies(), func(p *setpointv1.PolicyExplanation) bool {
+		if p.GetReleaseTime() == nil {
+			return false
+		}
+		after := p.GetReleaseTime().AsTime().Compare(l.GetReleaseTime().AsTime())
+		if r.GetSelectPolicy() == "Min" {
+			return after > 0 && p.GetLimit() == l.GetLimit()
+		}
+		return after < 0
+	}) {
 		return ""
 	}
 	return "it allows more at " + c.clock.at(l.GetReleaseTime())
@@ -179,16 +191,11 @@ func (c *oneCase) limitText() string {
 	return text
 }
 
-// overflows reports whether a policy's value and the replicas that its period began with are too large a sum.
-func overflows(r *setpointv1.RateLimitExplanation, l *setpointv1.PolicyExplanation) bool {
-	return r.GetDirection() == up && l.GetPeriodStartReplicas() >= 0 && l.GetLimit() < l.GetPeriodStartReplicas()
-}
-
 // exhaustion is why a policy allows no further change.
 func exhaustion(r *setpointv1.RateLimitExplanation, l *setpointv1.PolicyExplanation) string {
 	start := l.GetPeriodStartReplicas()
 	switch {
-	case overflows(r, l):
+	case r.GetDirection() == up && start >= 0 && l.GetLimit() < start:
 		return "its value is too large for the arithmetic, which comes to " + number(l.GetLimit())
 	case r.GetDirection() == up && start == 0 && l.GetType() == "Percent":
 		return "a percentage of 0 replicas is 0"

@@ -205,15 +205,31 @@ func TestAnAverageOverNoReplicasIsInWords(t *testing.T) {
 	}
 }
 
-// Where the arithmetic overflows a policy allows nothing after its changes have left the period, either.
-func TestNoRoomIsPromisedOfAnOverflow(t *testing.T) {
+// When a policy allows more is told only where more is allowed then, and not before.
+func TestRoomIsToldWhereItIs(t *testing.T) {
 	t.Parallel()
-	c := newCase(nil, &setpointv1.RecommendResponse{CurrentReplicas: 9, Explanation: &setpointv1.Explanation{RateLimit: &setpointv1.RateLimitExplanation{
-		Direction: up, SelectPolicy: "Max", Limit: new(int32(9)), Policies: []*setpointv1.PolicyExplanation{{
-			Type: "Pods", Value: math.MaxInt32, PeriodSeconds: 60, ScaledUp: 2, PeriodStartReplicas: 7, Limit: math.MinInt32 + 6, Selected: true, ReleaseTime: timestamppb.New(start),
-		}},
-	}}}, nil)
-	if got := c.limitText(); !strings.HasSuffix(got, "which comes to -2147483642") {
-		t.Error(got)
+	policy := func(limit int32, seconds time.Duration) *setpointv1.PolicyExplanation {
+		return &setpointv1.PolicyExplanation{Type: "Pods", Value: 2, PeriodSeconds: 60, ScaledUp: 2, PeriodStartReplicas: 7, Limit: limit, ReleaseTime: timestamppb.New(start.Add(seconds * time.Second))}
+	}
+	for _, test := range []struct {
+		selects         string
+		selected, other *setpointv1.PolicyExplanation
+		want            bool
+	}{
+		{"Max", policy(9, 60), policy(8, 60), true},
+		{"Max", policy(9, 60), policy(8, 15), false},
+		{"Max", policy(7, 60), policy(6, 60), false},                             // then it may be the current 9
+		{"Max", policy(math.MinInt32+6, 60), policy(math.MinInt32+6, 60), false}, // its value is too large
+		{"Min", policy(9, 60), policy(10, 90), true},
+		{"Min", policy(9, 60), policy(9, 90), false},
+		{"Min", policy(9, 60), policy(9, 15), true},
+	} {
+		test.selected.Selected = true
+		c := newCase(nil, &setpointv1.RecommendResponse{CurrentReplicas: 9, Explanation: &setpointv1.Explanation{RateLimit: &setpointv1.RateLimitExplanation{
+			Direction: up, SelectPolicy: test.selects, Limit: new(int32(9)), Policies: []*setpointv1.PolicyExplanation{test.selected, test.other},
+		}}}, nil)
+		if got := c.limitText(); strings.Contains(got, "it allows more at") != test.want {
+			t.Errorf("%+v: %s", test, got)
+		}
 	}
 }
