@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"hash/crc32"
 
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
@@ -165,32 +166,30 @@ func DecodeRecord(b []byte) (Record, error) {
 	if crc32.Checksum(body, castagnoli) != binary.LittleEndian.Uint32(b[len(body):]) {
 		return Record{}, ErrCorrupt
 	}
-	r := reader{rest: body[1:]}
-	d := Record{Updated: r.varint()}
-	since := func() int64 { return d.Updated - r.varint() }
+	r := reader{Reader: numbers.Reader{Rest: body[1:]}}
+	d := Record{Updated: r.Varint()}
+	since := func() int64 { return d.Updated - r.Varint() }
 	d.Began, d.Decided, d.Awake = since(), since(), since()
 	for _, n := range []*int32{&d.Desired, &d.Total, &d.Unplaced, &d.Missing} {
-		*n = r.int32()
+		*n = r.Int32()
 	}
-	if n := r.count(MaxMembers); n > 0 {
+	if n := r.Count(MaxMembers); n > 0 {
 		d.Members = make([]MemberRecord, n)
 	}
 	for i := range d.Members {
 		m := &d.Members[i]
-		m.Key = r.fixed()
-		has := r.uvarint()
-		r.bad = r.bad || has >= memberBits
+		m.Key = r.Fixed()
+		has := r.Uvarint()
+		r.Bad = r.Bad || has >= memberBits
 		m.HasShare, m.Gone, m.Obeys = has&hasShareBit != 0, has&goneBit != 0, has&obeysBit != 0
 		m.Off, m.Emptied = has&offBit != 0, has&emptiedBit != 0
-		if back := r.bytes(1); back != nil {
-			m.Back = back[0]
-		}
-		m.Share = r.int32()
-		m.Answered = int32(int64(m.Share) + r.varint())
+		m.Back = r.Byte()
+		m.Share = r.Int32()
+		m.Answered = int32(int64(m.Share) + r.Varint())
 		m.Seen = since()
 		if has&toldBit != 0 {
 			m.Told = since()
-			m.Digest = r.bytes(r.count(MaxRecord))
+			m.Digest = r.Bytes(r.Count(MaxRecord))
 			if len(m.Digest) < 9 {
 				return Record{}, ErrCorrupt
 			}
@@ -201,28 +200,28 @@ func DecodeRecord(b []byte) (Record, error) {
 		}
 		if has&capacityBit != 0 {
 			m.CapacityUntil = since()
-			m.Capacity = r.int32()
+			m.Capacity = r.Int32()
 		}
 		if has&shortBit != 0 {
 			m.ShortSince = since()
 		}
 		if has&stuckBit != 0 {
-			m.Stuck = r.int32()
+			m.Stuck = r.Int32()
 		}
 		if has&missedBit != 0 {
 			m.MissedSince = since()
-			m.Had = r.int32()
+			m.Had = r.Int32()
 		}
 		if has&restBit != 0 {
 			m.RestUntil = since()
-			m.Rest = r.int32()
+			m.Rest = r.Int32()
 		}
 	}
-	if r.bad {
+	if r.Bad {
 		return Record{}, ErrCorrupt
 	}
-	if len(r.rest) > 0 {
-		history, err := encoding.DecodeHistory(r.rest)
+	if len(r.Rest) > 0 {
+		history, err := encoding.DecodeHistory(r.Rest)
 		if err != nil {
 			return Record{}, err
 		}

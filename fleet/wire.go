@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -170,9 +171,9 @@ func (d *Digest) decode(b []byte) error {
 	if len(b) > 0 && b[0] != digestFormat {
 		return ErrFormat
 	}
-	r := reader{rest: b}
+	r := reader{Reader: numbers.Reader{Rest: b}}
 	r.head(d)
-	n := r.count(min(MaxMetrics, len(r.rest)))
+	n := r.Count(min(MaxMetrics, len(r.Rest)))
 	if d.Metrics == nil || cap(d.Metrics) < n {
 		d.Metrics = make([]MetricDigest, n)
 	}
@@ -180,7 +181,7 @@ func (d *Digest) decode(b []byte) error {
 	for i := range d.Metrics {
 		r.metric(&d.Metrics[i])
 	}
-	if r.bad || len(r.rest) > 0 {
+	if r.Bad || len(r.Rest) > 0 {
 		return ErrCorrupt
 	}
 	return nil
@@ -188,28 +189,28 @@ func (d *Digest) decode(b []byte) error {
 
 // head reads what stands before the metrics.
 func (r *reader) head(d *Digest) {
-	r.bytes(1)
-	d.Version = r.fixed()
-	d.Scale = recommender.Scale{SpecReplicas: r.int32(), StatusReplicas: r.int32()}
-	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32()), r.pods(r.int32())
-	d.Min, d.Max = r.int32(), r.int32()
-	r.bad = r.bad || d.Min < 0
+	r.Bytes(1)
+	d.Version = r.Fixed()
+	d.Scale = recommender.Scale{SpecReplicas: r.Int32(), StatusReplicas: r.Int32()}
+	d.Pods, d.Ready, d.Placed, d.Unplaced = r.pods(r.Int32()), r.pods(r.Int32()), r.pods(r.Int32()), r.pods(r.Int32())
+	d.Min, d.Max = r.Int32(), r.Int32()
+	r.Bad = r.Bad || d.Min < 0
 }
 
 // SameBounds reports whether the member's caller stays between the same numbers of replicas by two of its records.
 func (m *MemberRecord) SameBounds(other *MemberRecord) bool {
 	var a, b Digest
-	(&reader{rest: m.Digest}).head(&a)
-	(&reader{rest: other.Digest}).head(&b)
+	(&reader{Reader: numbers.Reader{Rest: m.Digest}}).head(&a)
+	(&reader{Reader: numbers.Reader{Rest: other.Digest}}).head(&b)
 	return a.Min == b.Min && a.Max == b.Max
 }
 
 // metric reads one metric.
 func (r *reader) metric(m *MetricDigest) {
 	s, t := &m.Sums, &m.Total
-	has := r.uvarint()
+	has := r.Uvarint()
 	if has >= metricBits {
-		r.bad = true
+		r.Bad = true
 		return
 	}
 	s.Sampled, s.UsageWraps, s.RequestsWrap = has&sampledBit != 0, has&usageWrapsBit != 0, has&requestsWrapBit != 0
@@ -217,40 +218,40 @@ func (r *reader) metric(m *MetricDigest) {
 		if has&bit == 0 {
 			return
 		}
-		g.Pods = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
-		g.Requests = r.varint()
+		g.Pods = r.pods(int32(min(r.Uvarint(), math.MaxInt32)))
+		g.Requests = r.Varint()
 		if bit != unreadyBit {
 			g.Filled = g.Requests
 			if has&filledBit != 0 {
-				g.Filled += r.varint()
+				g.Filled += r.Varint()
 			}
 		}
 	}
 	group(podsBit, &s.Ready)
 	if has&podsBit != 0 {
-		s.Ready.Usage = r.varint()
-		s.Ignored = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
+		s.Ready.Usage = r.Varint()
+		s.Ignored = r.pods(int32(min(r.Uvarint(), math.MaxInt32)))
 	}
 	group(missingBit, &s.Missing)
 	group(unreadyBit, &s.Unready)
 	if has&unlistedBit != 0 {
-		s.Unlisted = r.pods(int32(min(r.uvarint(), math.MaxInt32)))
-		s.UnlistedUsage = r.varint()
+		s.Unlisted = r.pods(int32(min(r.Uvarint(), math.MaxInt32)))
+		s.UnlistedUsage = r.Varint()
 	}
 	if has&totalBit != 0 {
-		t.Series = int32(r.count(math.MaxInt32))
-		t.Sum = r.varint()
+		t.Series = int32(r.Count(math.MaxInt32))
+		t.Sum = r.Varint()
 		t.Low, t.High = min(0, t.Sum), max(0, t.Sum)
 		if has&lowBit != 0 {
-			t.Low = r.varint()
+			t.Low = r.Varint()
 		}
 		if has&highBit != 0 {
-			t.High = r.varint()
+			t.High = r.Varint()
 		}
 		if has&beyondBit != 0 {
-			t.Beyond = r.varint()
+			t.Beyond = r.Varint()
 		}
-		r.bad = r.bad || t.Series == 0 || t.Low > 0 || t.High < 0 || t.Beyond < 0
+		r.Bad = r.Bad || t.Series == 0 || t.Low > 0 || t.High < 0 || t.Beyond < 0
 	}
 	for _, text := range []struct {
 		bit uint64
@@ -262,88 +263,25 @@ func (r *reader) metric(m *MetricDigest) {
 	}
 }
 
-// reader reads integers and bytes. After the first that is not there, or beyond its bound, it is bad and
-// reads zeros.
+// reader reads what digests and records have.
 type reader struct {
-	rest []byte
-	bad  bool
+	numbers.Reader
 	last string // text
 }
 
 // text reads a text of a digest: none is the last one again.
 func (r *reader) text() string {
-	if n := r.count(MaxTexts + len(cutOff)); n > 0 {
-		r.last = strings.ToValidUTF8(string(r.bytes(n)), "�")
+	if n := r.Count(MaxTexts + len(cutOff)); n > 0 {
+		r.last = strings.ToValidUTF8(string(r.Bytes(n)), "�")
 	}
 	return r.last
-}
-
-func (r *reader) bytes(n int) []byte {
-	if r.bad || n > len(r.rest) {
-		r.bad = true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) fixed() uint64 {
-	if b := r.bytes(8); b != nil {
-		return binary.LittleEndian.Uint64(b)
-	}
-	return 0
-}
-
-func (r *reader) uvarint() uint64 {
-	if len(r.rest) > 0 && r.rest[0] < 0x80 && !r.bad { // most are
-		v := r.rest[0]
-		r.rest = r.rest[1:]
-		return uint64(v)
-	}
-	if len(r.rest) > 1 && r.rest[1] < 0x80 && !r.bad {
-		v := uint64(r.rest[0]&0x7f) | uint64(r.rest[1])<<7
-		r.rest = r.rest[2:]
-		return v
-	}
-	v, n := binary.Uvarint(r.rest)
-	if r.bad || n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
-}
-
-func (r *reader) varint() int64 {
-	v := r.uvarint()
-	return int64(v>>1) ^ -int64(v&1)
-}
-
-func (r *reader) int32() int32 {
-	v := r.varint()
-	if v < math.MinInt32 || v > math.MaxInt32 {
-		r.bad = true
-		return 0
-	}
-	return int32(v)
 }
 
 // pods checks a count of pods.
 func (r *reader) pods(n int32) int32 {
 	if n < 0 || n > MostPods {
-		r.bad = true
+		r.Bad = true
 		return 0
 	}
 	return n
-}
-
-// count reads a number up to most.
-func (r *reader) count(most int) int {
-	v := r.uvarint()
-	if v > uint64(most) {
-		r.bad = true
-		return 0
-	}
-	return int(v)
 }

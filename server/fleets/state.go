@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
@@ -79,33 +80,24 @@ func decodeState(b []byte) (*state, error) {
 	if b[0] != stateFormat {
 		return nil, fleet.ErrFormat
 	}
-	rest := b[1:]
-	part := func() []byte {
-		n, used := binary.Uvarint(rest)
-		if used <= 0 || n > uint64(len(rest)-used) {
-			rest = nil
-			return nil
-		}
-		one := rest[used : used+int(n)]
-		rest = rest[used+int(n):]
-		return one
-	}
+	r := numbers.Reader{Rest: b[1:]}
+	part := func() []byte { return r.Bytes(r.Count(len(r.Rest))) }
 	s := &state{spec: store.Version(part())}
 	var err error
 	if s.fleet, err = fleet.DecodeRecord(part()); err != nil {
 		return nil, err
 	}
 	clusters := part()
-	if len(clusters)%clusterBytes != 0 || len(clusters) > fleet.MaxMembers*clusterBytes {
+	if r.Bad || len(clusters)%clusterBytes != 0 || len(clusters) > fleet.MaxMembers*clusterBytes {
 		return nil, errCorrupt
 	}
 	for one := range slices.Chunk(clusters, clusterBytes) {
 		s.clusters = append(s.clusters, cluster{binary.LittleEndian.Uint64(one), binary.LittleEndian.Uint32(one[8:])})
 	}
-	if s.tail = rest; len(rest) == 0 {
+	if s.tail = r.Rest; len(s.tail) == 0 {
 		return s, nil
 	}
-	if s.decisions, err = record.Decode(rest); err != nil {
+	if s.decisions, err = record.Decode(s.tail); err != nil {
 		return nil, err
 	}
 	s.fleet.History = &s.decisions.History

@@ -1,7 +1,6 @@
 package truth
 
 import (
-	"encoding/binary"
 	"errors"
 	"math"
 	"slices"
@@ -9,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
@@ -24,43 +24,41 @@ var (
 
 // Decode decodes what an Encoder has taken. The result shares no memory with b.
 func Decode(b []byte) (steps []Step, reports []Report, err error) {
-	r := reader{rest: b}
+	r := reader{Reader: numbers.Reader{Rest: b}}
 	var last Step
-	for len(r.rest) > 0 && !r.bad {
+	for len(r.Rest) > 0 && !r.Bad {
 		if len(steps)+len(reports) >= MaxSteps {
 			return nil, nil, ErrCorrupt
 		}
-		switch has := r.uvarint(); {
+		switch has := r.Uvarint(); {
 		case has >= itemBits:
-			r.bad = true
+			r.Bad = true
 		case has&reportBit != 0:
-			reports = append(reports, Report{Of: last.At + r.varint(), Failed: r.flag(), Message: r.text()})
+			reports = append(reports, Report{Of: last.At + r.Varint(), Failed: r.flag(), Message: r.text()})
 		default:
 			last = r.step(has, &last)
 			steps = append(steps, last)
 		}
 	}
-	if r.bad {
+	if r.Bad {
 		return nil, nil, ErrCorrupt
 	}
 	return steps, reports, nil
 }
 
-// reader reads what an Encoder wrote. After the first thing that is not there, or beyond its bound, it is bad
-// and reads zeros.
+// reader reads what an Encoder wrote.
 type reader struct {
-	rest  []byte
+	numbers.Reader
 	texts []string
-	bad   bool
 }
 
 // step reads a step after the last one.
 func (r *reader) step(has uint64, l *Step) Step {
 	s := *l
 	s.SpecText, s.State = nil, nil
-	s.At = l.At + r.varint()
+	s.At = l.At + r.Varint()
 	if s.Before = l.At; has&beforeBit != 0 {
-		s.Before = s.At - r.varint()
+		s.Before = s.At - r.Varint()
 	}
 	if has&scaleBit != 0 {
 		s.Scale = recommender.Scale{SpecReplicas: r.delta(l.Scale.SpecReplicas), StatusReplicas: r.delta(l.Scale.StatusReplicas)}
@@ -82,12 +80,10 @@ func (r *reader) step(has uint64, l *Step) Step {
 		s.Basis.Min, s.Basis.Max = r.delta(l.Basis.Min), r.delta(l.Basis.Max)
 	}
 	if has&generationBit != 0 {
-		s.Generation = r.varint()
+		s.Generation = r.Varint()
 	}
 	if has&specBit != 0 {
-		if b := r.bytes(8); b != nil {
-			s.Spec = binary.LittleEndian.Uint64(b)
-		}
+		s.Spec = r.Fixed()
 	}
 	if has&reasonBit != 0 {
 		s.Reason, s.Error = r.text(), r.text()
@@ -100,15 +96,15 @@ func (r *reader) step(has uint64, l *Step) Step {
 	}
 	if has&proposedBit != 0 {
 		s.Proposed = nil
-		for range r.count(maxProposed) {
-			p := stages.Proposal{Name: r.text(), Role: stages.Role(r.byte()), Replicas: int32(r.count(math.MaxInt32))}
-			p.Expires = time.Unix(0, s.At+r.varint()).UTC()
-			r.bad = r.bad || p.Role < stages.Voter || p.Role > stages.Cap
+		for range r.Count(maxProposed) {
+			p := stages.Proposal{Name: r.text(), Role: stages.Role(r.Byte()), Replicas: int32(r.Count(math.MaxInt32))}
+			p.Expires = time.Unix(0, s.At+r.Varint()).UTC()
+			r.Bad = r.Bad || p.Role < stages.Voter || p.Role > stages.Cap
 			s.Proposed = append(s.Proposed, p)
 		}
 	}
 	if has&conditionsBit != 0 {
-		s.Conditions = make([]recommender.Condition, r.count(maxConditions))
+		s.Conditions = make([]recommender.Condition, r.Count(maxConditions))
 		for i := range s.Conditions {
 			s.Conditions[i] = recommender.Condition{Type: r.text(), Status: r.text(), Reason: r.text(), Message: r.text()}
 		}
@@ -122,16 +118,16 @@ func (r *reader) step(has uint64, l *Step) Step {
 	if has&stateBit != 0 {
 		s.State = r.blob()
 	}
-	r.bad = r.bad || !s.fits() || s.Pods < 0 || s.Ready < 0
+	r.Bad = r.Bad || !s.fits() || s.Pods < 0 || s.Ready < 0
 	return s
 }
 
 func (r *reader) proposals(b *recommender.Basis) {
 	l := proposals(b)
-	first := r.byte()
+	first := r.Byte()
 	n := int(first >> 1)
 	if n > recommender.BasisProposals {
-		r.bad = true
+		r.Bad = true
 		return
 	}
 	b.Decided, b.Proposal, b.Proposals, b.ProposalsLen = first&1 != 0, r.delta(l.proposal), [recommender.BasisProposals]int32{}, n
@@ -141,25 +137,25 @@ func (r *reader) proposals(b *recommender.Basis) {
 }
 
 func (r *reader) problem() Problem {
-	p := Problem{Kind: ProblemKind(r.byte()), Code: r.byte(), Reason: r.text(), Message: r.text(), Selector: r.text()}
-	for range r.count(maxOthers) {
+	p := Problem{Kind: ProblemKind(r.Byte()), Code: r.Byte(), Reason: r.text(), Message: r.text(), Selector: r.text()}
+	for range r.Count(maxOthers) {
 		p.Others = append(p.Others, r.text())
 	}
-	r.bad = r.bad || p.Kind > SelectorProblem
+	r.Bad = r.Bad || p.Kind > SelectorProblem
 	return p
 }
 
 func (r *reader) said(l *forecast.Said) forecast.Said {
-	s := forecast.Said{Replicas: r.delta(l.Replicas), Seasons: r.count(math.MaxUint8)}
-	tested, missed := int64(l.Back.Tested)+r.varint(), int64(l.Back.Missed)+r.varint()
-	s.Back = forecast.Backtest{Tested: int(tested), Missed: int(missed), Excess: l.Back.Excess + r.varint(), Actual: l.Back.Actual + r.varint()}
+	s := forecast.Said{Replicas: r.delta(l.Replicas), Seasons: r.Count(math.MaxUint8)}
+	tested, missed := int64(l.Back.Tested)+r.Varint(), int64(l.Back.Missed)+r.Varint()
+	s.Back = forecast.Backtest{Tested: int(tested), Missed: int(missed), Excess: l.Back.Excess + r.Varint(), Actual: l.Back.Actual + r.Varint()}
 	s.Problem = r.text()
-	r.bad = r.bad || missed < 0 || tested < missed || tested > math.MaxInt32 || s.Back.Excess < 0 || s.Back.Actual < 0
+	r.Bad = r.Bad || missed < 0 || tested < missed || tested > math.MaxInt32 || s.Back.Excess < 0 || s.Back.Actual < 0
 	return s
 }
 
 func (r *reader) metrics(last []fleet.MetricDigest) []fleet.MetricDigest {
-	list := make([]fleet.MetricDigest, r.count(min(MaxMetrics, len(r.rest))))
+	list := make([]fleet.MetricDigest, r.Count(min(MaxMetrics, len(r.Rest))))
 	copy(list, last)
 	for i := range list {
 		r.metric(&list[i])
@@ -170,16 +166,16 @@ func (r *reader) metrics(last []fleet.MetricDigest) []fleet.MetricDigest {
 // metric reads what differs of a metric.
 func (r *reader) metric(m *fleet.MetricDigest) {
 	s, t := &m.Sums, &m.Total
-	has := r.uvarint()
+	has := r.Uvarint()
 	if has >= metricBits {
-		r.bad = true
+		r.Bad = true
 		return
 	}
 	if has&usageBit != 0 {
-		s.Ready.Usage += r.varint()
+		s.Ready.Usage += r.Varint()
 	}
 	if has&totalBit != 0 {
-		t.Sum += r.varint()
+		t.Sum += r.Varint()
 	}
 	if has&readyBit != 0 {
 		s.Ready.Pods = r.delta(s.Ready.Pods)
@@ -193,35 +189,35 @@ func (r *reader) metric(m *fleet.MetricDigest) {
 	if has&requestsBit != 0 {
 		for _, g := range []*recommender.GroupSums{&s.Ready, &s.Missing} {
 			beyond := g.Filled - g.Requests
-			g.Requests += r.varint()
-			g.Filled = g.Requests + beyond + r.varint()
+			g.Requests += r.Varint()
+			g.Filled = g.Requests + beyond + r.Varint()
 		}
-		s.Unready.Requests += r.varint()
+		s.Unready.Requests += r.Varint()
 	}
 	if t.Low, t.High, t.Beyond = min(0, t.Sum), max(0, t.Sum), 0; has&seriesBit != 0 {
-		t.Series = int32(r.count(math.MaxInt32))
+		t.Series = int32(r.Count(math.MaxInt32))
 		if r.flag() {
-			t.Low, t.High, t.Beyond = r.varint(), r.varint(), r.varint()
+			t.Low, t.High, t.Beyond = r.Varint(), r.Varint(), r.Varint()
 		}
 	}
 	if has&restBit != 0 {
-		rest := r.byte()
-		r.bad = r.bad || rest >= restBits
+		rest := r.Byte()
+		r.Bad = r.Bad || rest >= restBits
 		s.Sampled, s.UsageWraps, s.RequestsWrap = rest&sampledBit != 0, rest&usageWrapsBit != 0, rest&requestsWrapBit != 0
-		s.Ignored, s.Unlisted = int32(r.count(math.MaxInt32)), int32(r.count(math.MaxInt32))
-		s.UnlistedUsage = r.varint()
+		s.Ignored, s.Unlisted = int32(r.Count(math.MaxInt32)), int32(r.Count(math.MaxInt32))
+		s.UnlistedUsage = r.Varint()
 	}
 	if has&textsBit != 0 {
 		m.Error, m.SelectorError, s.Unusable, s.NoRequest = r.text(), r.text(), r.text(), r.text()
 	}
-	r.bad = r.bad || t.Low > 0 || t.High < 0 || t.Beyond < 0 || s.Ready.Pods < 0 || s.Missing.Pods < 0 || s.Unready.Pods < 0
+	r.Bad = r.Bad || t.Low > 0 || t.High < 0 || t.Beyond < 0 || s.Ready.Pods < 0 || s.Missing.Pods < 0 || s.Unready.Pods < 0
 }
 
 // text reads a text: one that was there before, or a new one.
 func (r *reader) text() string {
-	n := r.uvarint()
+	n := r.Uvarint()
 	switch {
-	case r.bad:
+	case r.Bad:
 		return ""
 	case n == 1:
 		return ""
@@ -230,81 +226,34 @@ func (r *reader) text() string {
 	case n >= wordsBegin && n-wordsBegin < uint64(len(words)):
 		return words[n-wordsBegin]
 	case n != 0:
-		r.bad = true
+		r.Bad = true
 		return ""
 	}
-	text := strings.ToValidUTF8(string(r.bytes(r.count(MaxText+len(cutOff)))), "�")
+	text := strings.ToValidUTF8(string(r.Bytes(r.Count(MaxText+len(cutOff)))), "�")
 	if len(r.texts) < maxTexts {
 		r.texts = append(r.texts, text)
 	}
 	return text
 }
 
-func (r *reader) blob() []byte { return slices.Clone(r.bytes(r.count(MaxBlob))) }
-
-func (r *reader) bytes(n int) []byte {
-	if r.bad || n > len(r.rest) {
-		r.bad = true
-		return nil
-	}
-	b := r.rest[:n]
-	r.rest = r.rest[n:]
-	return b
-}
-
-func (r *reader) byte() byte {
-	if b := r.bytes(1); b != nil {
-		return b[0]
-	}
-	return 0
-}
+func (r *reader) blob() []byte { return slices.Clone(r.Bytes(r.Count(MaxBlob))) }
 
 func (r *reader) flag() bool {
-	b := r.byte()
-	r.bad = r.bad || b > 1
+	b := r.Byte()
+	r.Bad = r.Bad || b > 1
 	return b == 1
-}
-
-func (r *reader) uvarint() uint64 {
-	v, n := binary.Uvarint(r.rest)
-	return took(r, v, n)
-}
-
-func (r *reader) varint() int64 {
-	v, n := binary.Varint(r.rest)
-	return took(r, v, n)
-}
-
-// took takes the n bytes of a varint.
-func took[T uint64 | int64](r *reader, v T, n int) T {
-	if r.bad || n <= 0 {
-		r.bad = true
-		return 0
-	}
-	r.rest = r.rest[n:]
-	return v
 }
 
 // delta reads a number by its difference from the last one.
 func (r *reader) delta(last int32) int32 {
-	v := r.varint()
+	v := r.Varint()
 	if v < -1<<33 || v > 1<<33 {
-		r.bad = true
+		r.Bad = true
 		return 0
 	}
 	if v += int64(last); v < math.MinInt32 || v > math.MaxInt32 {
-		r.bad = true
+		r.Bad = true
 		return 0
 	}
 	return int32(v)
-}
-
-// count reads a number up to most.
-func (r *reader) count(most int) int {
-	v := r.uvarint()
-	if v > uint64(most) {
-		r.bad = true
-		return 0
-	}
-	return int(v)
 }

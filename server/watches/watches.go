@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -383,19 +384,9 @@ func feedPosition(at []store.FeedPosition) string {
 }
 
 func parseFeedPosition(text string, parts int) (at []store.FeedPosition, ok bool) {
-	b := []byte(text)
-	read := func() uint64 {
-		v, n := binary.Uvarint(b)
-		if n <= 0 {
-			b, ok = nil, false
-			return 0
-		}
-		b = b[n:]
-		return v
-	}
-	ok = true
+	r := numbers.Reader{Rest: []byte(text)}
 	for range parts {
-		at = append(at, store.FeedPosition{Millis: read(), Number: read()})
+		at = append(at, store.FeedPosition{Millis: r.Uvarint(), Number: r.Uvarint()})
 	}
-	return at, ok && len(b) == 0
+	return at, !r.Bad && len(r.Rest) == 0
 }
