@@ -168,8 +168,7 @@ func Refused(file string, err error) (all []Finding) {
 		return nil
 	}
 	f := Finding{Rule: Invalid.ID, Severity: Invalid.Severity, File: file, Link: Page + "#" + Invalid.ID}
-	var refusal *Refusal
-	if errors.As(err, &refusal) {
+	if refusal, ok := errors.AsType[*Refusal](err); ok {
 		f.File, f.Object, f.Cluster = refusal.File, refusal.Object, refusal.Cluster
 	}
 	for line := range strings.Lines(err.Error()) {

@@ -221,13 +221,11 @@ func (r *reconcile) ask(ctx context.Context, e *evaluation) error {
 
 // failed ends a reconcile without a decision.
 func (r *reconcile) failed(ctx context.Context, e *evaluation, err error) Outcome {
-	var held *HoldError
-	if errors.As(err, &held) {
+	if held, ok := errors.AsType[*HoldError](err); ok {
 		r.presence.pass(r.o.Key)
 		return r.hold(held.Hold)
 	}
-	var read errRead
-	if errors.As(err, &read) {
+	if read, ok := errors.AsType[errRead](err); ok {
 		r.once.say(r.log, r.queue.LogLevel(zapcore.ErrorLevel, err), "platform not read", causeOf(err.Error()), zap.Error(err))
 		if r.o.Shadow {
 			r.undecided(err.Error())
@@ -240,8 +238,7 @@ func (r *reconcile) failed(ctx context.Context, e *evaluation, err error) Outcom
 		r.retry = true
 		return OutcomeReadError
 	}
-	var distrusted *setpoint.AnswerError
-	if errors.As(err, &distrusted) {
+	if distrusted, ok := errors.AsType[*setpoint.AnswerError](err); ok {
 		return r.rejectAnswer(distrusted)
 	}
 	if refused(err) {

@@ -62,8 +62,7 @@ func (r *reconcile) reportAgain(ctx context.Context) error {
 	if err != nil {
 		return nil
 	}
-	var distrusted *setpoint.AnswerError
-	if errors.As(setpoint.CheckReport(setpoint.Asked{}, nil, req, answer), &distrusted) {
+	if distrusted, ok := errors.AsType[*setpoint.AnswerError](setpoint.CheckReport(setpoint.Asked{}, nil, req, answer)); ok {
 		r.tellDistrust(theReport, distrusted)
 		return nil
 	}

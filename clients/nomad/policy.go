@@ -76,8 +76,7 @@ func ParsePolicy(scaling *api.ScalingPolicy) (*Policy, *agent.Hold) {
 	var p typed.Problems
 	minimum, maximum := bounds(&p, scaling)
 	read, err := form.Read(keysOf(scaling.Policy[Key], &p))
-	var wrong *typed.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*typed.Error](err); ok {
 		p.Under("", wrong.Problems)
 	} else {
 		out.Settings = *read

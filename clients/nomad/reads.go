@@ -294,8 +294,7 @@ func denied(what, capability string, err error) error {
 
 // statusOf is the status of an error answer, 0: there was no answer.
 func statusOf(err error) int {
-	var refused api.UnexpectedResponseError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[api.UnexpectedResponseError](err); ok {
 		return refused.StatusCode()
 	}
 	return 0

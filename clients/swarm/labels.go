@@ -86,8 +86,7 @@ func ParseLabels(service string, labels map[string]string) (*settings.Settings, 
 		p.Add(EnableLabel, "must be true or false, not %q", typed.Shorten(labels[EnableLabel], typed.MaxQuoted))
 	}
 	read, err := form.Read(tree)
-	var wrong *typed.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*typed.Error](err); ok {
 		p.Under("", wrong.Problems)
 	}
 	if err := p.Err(); err != nil {

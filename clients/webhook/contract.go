@@ -240,8 +240,7 @@ func (t *Target) read(o *agent.Object, tree map[string]any) (*wanted, error) {
 		p.Add("hold.reason", "must be one word such as Deploying")
 	}
 	read, err := form.Read(tree)
-	var wrong *typed.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*typed.Error](err); ok {
 		p.Under("", wrong.Problems)
 	}
 	if err := p.Err(); err != nil {

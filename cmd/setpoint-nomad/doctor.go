@@ -114,9 +114,8 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 	for _, namespace := range namespaces {
 		var missing []string
 		for _, n := range needed {
-			var refused api.UnexpectedResponseError
 			err, status := n.try(namespace), 0
-			if errors.As(err, &refused) {
+			if refused, ok := errors.AsType[api.UnexpectedResponseError](err); ok {
 				status = refused.StatusCode()
 			}
 			switch {

@@ -161,8 +161,7 @@ func Replace(name string, mode fs.FileMode) (file *os.File, end func(error) erro
 	}
 	other := filepath.Join(filepath.Dir(name), "."+filepath.Base(name)+"."+rand.Text()+".tmp")
 	if file, err = os.OpenFile(other, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode); err != nil {
-		var unmade *fs.PathError
-		if errors.As(err, &unmade) { // nobody knows the other's name
+		if unmade, ok := errors.AsType[*fs.PathError](err); ok { // nobody knows the other's name
 			err = &fs.PathError{Op: unmade.Op, Path: name, Err: unmade.Err}
 		}
 		return nil, nil, err

@@ -37,8 +37,7 @@ type TLSError struct {
 
 // Error implements error.
 func (e *TLSError) Error() string {
-	var path *fs.PathError
-	if errors.As(e.Err, &path) {
+	if _, ok := errors.AsType[*fs.PathError](e.Err); ok {
 		return e.Err.Error()
 	}
 	return strings.Join(e.Paths, " and ") + " " + e.Err.Error()

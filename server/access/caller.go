@@ -195,8 +195,7 @@ func (s *Session) Permit(c *Caller) error {
 // Unauthenticated maps an error of the authenticator.
 func Unauthenticated(err error) error {
 	code := codes.Unauthenticated
-	var refused *auth.Error
-	if errors.As(err, &refused) && refused.Unavailable() {
+	if refused, ok := errors.AsType[*auth.Error](err); ok && refused.Unavailable() {
 		code = codes.Unavailable
 	}
 	return apierror.New(code, setpointv1.ErrorReason_ERROR_REASON_UNAUTHENTICATED, err.Error(), "cause", string(auth.ReasonOf(err)))

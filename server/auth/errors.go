@@ -76,8 +76,7 @@ func (e *Error) Unavailable() bool { return e.Reason == ReasonIssuerUnreachable 
 
 // ReasonOf returns the reason of an error of Authenticate, or "".
 func ReasonOf(err error) Reason {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Reason
 	}
 	return ""

@@ -303,8 +303,7 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	}
 	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code[0], oauth2.VerifierOption(f.Verifier))
 	if err != nil {
-		var refused *oauth2.RetrieveError
-		if errors.As(err, &refused) && refused.Response.StatusCode < 500 {
+		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response.StatusCode < 500 {
 			return "", nil, http.StatusForbidden, fmt.Errorf("the issuer refused the code: %q", clip(refused.ErrorCode))
 		}
 		return "", nil, http.StatusServiceUnavailable, fmt.Errorf("the issuer: %s", clip(err.Error()))

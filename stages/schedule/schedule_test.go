@@ -422,8 +422,7 @@ func TestTimesThatAreRefused(t *testing.T) {
 			}
 			var fields []Field
 			for _, err := range problems {
-				var one *Error
-				if errors.As(err, &one) {
+				if one, ok := errors.AsType[*Error](err); ok {
 					fields = append(fields, one.Field)
 				}
 			}

@@ -289,8 +289,7 @@ func (r *reading) stages() {
 	}
 	var err error
 	r.out.Stages, err = StagesOf(r.set.Stages)
-	var wrong *typed.Error
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*typed.Error](err); ok {
 		r.Under("stages", wrong.Problems)
 	}
 }

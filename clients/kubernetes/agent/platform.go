@@ -218,8 +218,7 @@ func snapshotOf(observation *agent.Observation) *kubernetes.Snapshot {
 // Apply implements agent.Platform.
 func (p *platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
 	_, err := p.reader.Apply(ctx, snapshotOf(seen), change.To)
-	var moved *cluster.MovedError
-	if errors.As(err, &moved) {
+	if _, ok := errors.AsType[*cluster.MovedError](err); ok {
 		return fmt.Errorf("%w: %w", agent.ErrMoved, err)
 	}
 	return err

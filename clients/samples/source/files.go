@@ -39,8 +39,7 @@ func (t *TLS) Problems() typed.Problems {
 // Config reads the files, for a connection to an address.
 func (t *TLS) Config(address string) (*tls.Config, error) {
 	config, err := files.TLS(*t).Config(address)
-	var wrong *files.TLSError
-	if errors.As(err, &wrong) {
+	if wrong, ok := errors.AsType[*files.TLSError](err); ok {
 		f := &Failure{Outcome: Unprepared, Message: fmt.Sprintf("tls.%s %s", strings.Join(wrong.Settings, " and tls."), reasonOf(wrong.Err))}
 		if path := (*fs.PathError)(nil); errors.As(wrong.Err, &path) {
 			f.File = path.Path
@@ -85,8 +84,7 @@ func (f *SecretFile) problem(err error) string { return f.key + " " + reasonOf(e
 // reasonOf is the problem with a file, without its name, which is the operator's.
 func reasonOf(err error) string {
 	said := errors.Is(err, files.ErrEmpty) || errors.Is(err, files.ErrLines)
-	var path *fs.PathError
-	if errors.As(err, &path) {
+	if path, ok := errors.AsType[*fs.PathError](err); ok {
 		err = path.Err
 		if !said {
 			return "can't be read: " + typed.Shorten(err.Error(), typed.MaxQuoted)

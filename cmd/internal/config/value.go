@@ -62,8 +62,7 @@ func list(flag *pflag.Flag) pflag.SliceValue {
 // invalid explains why a flag refused text. It quotes the text only for types that hold no
 // secrets.
 func invalid(flag *pflag.Flag, err error, each, text string) error {
-	var refused *pflag.InvalidValueError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
 		err = refused.Unwrap() // The rest of it speaks of the command line.
 	}
 	switch known := typeOf(flag); {

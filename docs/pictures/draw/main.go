@@ -52,8 +52,7 @@ func output(folder, name string, args ...string) (string, error) {
 	command := exec.Command(name, args...) //nolint:gosec // go, and what it built
 	command.Dir = folder
 	out, err := command.Output()
-	var exit *exec.ExitError
-	if errors.As(err, &exit) {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		return "", fmt.Errorf("%w: %s", err, exit.Stderr)
 	}
 	return string(out), err

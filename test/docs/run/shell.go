@@ -279,9 +279,8 @@ func git(folder string, arguments ...string) (string, error) {
 	command.Dir = folder
 	printed, err := command.Output()
 	if err != nil {
-		var failed *exec.ExitError
 		said := ""
-		if errors.As(err, &failed) {
+		if failed, ok := errors.AsType[*exec.ExitError](err); ok {
 			said = ": " + strings.TrimSpace(string(failed.Stderr))
 		}
 		return "", fmt.Errorf("git %s: %w%s", arguments[0], err, said)

@@ -89,8 +89,7 @@ func describe(data []byte, err error) error {
 	if is, offset := kjson.SyntaxErrorOffset(err); is {
 		return &SyntaxError{Offset: offset, Cut: err.Error() == "unexpected end of JSON input", Err: err}
 	}
-	var mismatch *json.UnmarshalTypeError
-	if errors.As(err, &mismatch) && mismatch.Field != "" {
+	if mismatch, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && mismatch.Field != "" {
 		return fmt.Errorf("%s: expected %s, found %s", mismatch.Field, mismatch.Type, mismatch.Value)
 	}
 	if path, value, ok := malformedQuantity(data); ok {
