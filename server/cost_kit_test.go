@@ -8,10 +8,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -28,19 +28,11 @@ const (
 func spentBy(f func()) (allocated uint64, took time.Duration) {
 	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
 	metrics.Read(sample)
-	before, began := sample[0].Value.Uint64(), processorTime()
+	before, began := sample[0].Value.Uint64(), process.Own()
 	f()
-	took = processorTime() - began
+	took = process.Own() - began
 	metrics.Read(sample)
 	return sample[0].Value.Uint64() - before, took
-}
-
-func processorTime() time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		panic(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // peakOf measures the maximum of additional memory in use while f runs, bytes, with

@@ -4,10 +4,10 @@ package simulation_test
 
 import (
 	"fmt"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -40,23 +40,15 @@ func BenchmarkRun(b *testing.B) {
 			a := onCPU(bench.least, bench.most, 60)
 			b.ReportAllocs()
 			var result *simulation.Result
-			before := userSeconds(b)
+			before := process.Own()
 			for b.Loop() {
 				result = run(b, s, a)
 			}
-			b.ReportMetric((userSeconds(b)-before)/float64(b.N), "cpu-s/op")
+			b.ReportMetric((process.Own()-before).Seconds()/float64(b.N), "cpu-s/op")
 			if result.Figures.ReplicaHours < 45*bench.duration.Hours() {
 				b.Fatal(fmt.Sprint(result.Figures))
 			}
 			b.ReportMetric(result.Figures.ReplicaHours/bench.duration.Hours(), "pods")
 		})
 	}
-}
-
-func userSeconds(b *testing.B) float64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return float64(usage.Utime.Sec) + float64(usage.Utime.Usec)/1e6
 }

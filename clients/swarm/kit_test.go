@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"net/http"
 	"reflect"
 	"slices"
@@ -76,10 +75,10 @@ type fakeService struct {
 func newWorld(t testing.TB) *world {
 	w := &world{t: t, speaks: "1.41", services: map[string]*fakeService{}, loads: map[string]int32{}, watchers: map[chan string]bool{}}
 	w.options.Sources = queues{w}
-	listener := pipes{make(chan net.Conn), make(chan struct{})}
+	pipe := agenttest.NewPipe()
 	server := &http.Server{Handler: w}
-	go func() { _ = server.Serve(listener) }()
-	engine, err := swarm.Connect(client.WithHost("tcp://engine:2375"), client.WithDialContext(listener.dial))
+	go func() { _ = server.Serve(pipe) }()
+	engine, err := swarm.Connect(client.WithHost("tcp://engine:2375"), client.WithDialContext(pipe.DialContext))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,40 +89,6 @@ func newWorld(t testing.TB) *world {
 	})
 	return w
 }
-
-// pipes is a listener in memory.
-type pipes struct {
-	accepted chan net.Conn
-	closed   chan struct{}
-}
-
-func (p pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	near, far := net.Pipe()
-	select {
-	case p.accepted <- far:
-		return near, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
-func (p pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.accepted:
-		return c, nil
-	case <-p.closed:
-		return nil, net.ErrClosed
-	}
-}
-
-func (p pipes) Close() error {
-	close(p.closed)
-	return nil
-}
-
-func (p pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
 // Platform implements agenttest.World.
 func (w *world) Platform() agent.Watched {

@@ -6,7 +6,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"net/http"
-	"syscall"
 	"testing"
 	"time"
 
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -85,13 +85,13 @@ func BenchmarkBatchRecommend(b *testing.B) {
 		}
 	}
 	round()
-	before, n := processorTime(), 0
+	before, n := process.Own(), 0
 	for b.Loop() {
 		round()
 		n += targets
 	}
 	b.ReportMetric(0, "ns/op")
-	b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(n), "cpu-ns/decision")
+	b.ReportMetric(float64((process.Own()-before).Nanoseconds())/float64(n), "cpu-ns/decision")
 }
 
 // BenchmarkLongHistories measures the processor's time of a decision, in batches, by the recommendations that its
@@ -128,25 +128,18 @@ func BenchmarkLongHistories(b *testing.B) {
 				}
 			}
 			round()
-			before, n := processorTime(), 0
+			before, n := process.Own(), 0
 			for b.Loop() {
 				round()
 				n += targets
 			}
-			costs = append(costs, float64((processorTime()-before).Nanoseconds())/float64(n))
+			costs = append(costs, float64((process.Own()-before).Nanoseconds())/float64(n))
 			b.ReportMetric(0, "ns/op")
 			b.ReportMetric(costs[len(costs)-1], "cpu-ns/decision")
 			b.ReportMetric(costs[len(costs)-1]/costs[0], "of-empty")
 			b.ReportMetric(float64(len(s.Stored(b, batch.Requests[0].Target))), "bytes")
 		})
 	}
-}
-
-// processorTime is what this process has had so far.
-func processorTime() time.Duration {
-	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails for oneself
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // BenchmarkListTargets measures the processor's time of a page of 1,000 targets, a target.
@@ -193,7 +186,7 @@ func BenchmarkListTargets(b *testing.B) {
 		},
 	} {
 		b.Run("transport="+transport, func(b *testing.B) {
-			before, n := processorTime(), 0
+			before, n := process.Own(), 0
 			for b.Loop() {
 				if listed := list(); listed != targets {
 					b.Fatal(listed)
@@ -201,7 +194,7 @@ func BenchmarkListTargets(b *testing.B) {
 				n += targets
 			}
 			b.ReportMetric(0, "ns/op")
-			b.ReportMetric(float64((processorTime()-before).Nanoseconds())/float64(n), "cpu-ns/target")
+			b.ReportMetric(float64((process.Own()-before).Nanoseconds())/float64(n), "cpu-ns/target")
 		})
 	}
 }

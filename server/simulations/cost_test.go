@@ -12,7 +12,6 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/admission"
@@ -431,14 +431,12 @@ func measured(call func()) spent {
 			}
 		}
 	}()
-	var from, to syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &from)
+	from := process.Own()
 	call()
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &to)
+	took := process.Own() - from
 	close(done)
 	<-sampled
-	of := func(r *syscall.Rusage) time.Duration { return time.Duration(r.Utime.Nano() + r.Stime.Nano()) }
-	return spent{of(&to) - of(&from), most}
+	return spent{took, most}
 }
 
 // A simulation takes no more time than its work says, and no more memory than its share, whatever

@@ -3,10 +3,10 @@
 package tune_test
 
 import (
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
@@ -34,26 +34,17 @@ func BenchmarkWeek(b *testing.B) {
 	reversals := 20.0
 	goal := tune.Goal{MaxShort: 0.005, MaxReversals: &reversals}
 	b.ReportAllocs()
-	before := processorSeconds(b)
+	before := process.Own()
 	var result *tune.Result
 	for b.Loop() {
 		if result, err = tune.Run(b.Context(), s, simulationtest.OnCPU(10, 150, 70), goal, tune.Options{Seed: 1}); err != nil {
 			b.Fatal(err)
 		}
 	}
-	b.ReportMetric((processorSeconds(b)-before)/float64(b.N), "cpu-s/op")
+	b.ReportMetric((process.Own()-before).Seconds()/float64(b.N), "cpu-s/op")
 	if result.Tried != tune.DefaultCandidates || result.Best == nil {
 		b.Fatalf("%d tried, best %+v", result.Tried, result.Best)
 	}
 	b.ReportMetric(result.Given.Searched.Cost, "pods")
 	b.ReportMetric(result.Best.Searched.Cost, "pods-tuned")
-}
-
-// processorSeconds is the time that this program has had of all processors.
-func processorSeconds(b *testing.B) float64 {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return float64(usage.Utime.Sec+usage.Stime.Sec) + float64(usage.Utime.Usec+usage.Stime.Usec)/1e6
 }

@@ -6,10 +6,10 @@ import (
 	"runtime/metrics"
 	"slices"
 	"strconv"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -39,11 +39,11 @@ func benchmarkCollection(b *testing.B, keys int) {
 	}
 	runtime.GC()
 	b.Run("collections", func(b *testing.B) {
-		began := processor(b)
+		began := process.Own()
 		for b.Loop() {
 			runtime.GC()
 		}
-		b.ReportMetric((processor(b)-began).Seconds()*1000/float64(b.N), "cpu-ms/gc")
+		b.ReportMetric((process.Own()-began).Seconds()*1000/float64(b.N), "cpu-ms/gc")
 		b.ReportMetric(float64(living())/float64(keys), "B/key")
 	})
 	b.Run("calls-meanwhile", func(b *testing.B) {
@@ -78,15 +78,6 @@ func benchmarkCollection(b *testing.B, keys int) {
 		b.ReportMetric(float64(took[len(took)*99/100].Nanoseconds()), "p99-ns")
 		b.ReportMetric(float64(took[len(took)*999/1000].Nanoseconds()), "p99.9-ns")
 	})
-}
-
-// processor is the processor time that this process has taken so far.
-func processor(b *testing.B) time.Duration {
-	var usage syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
-		b.Fatal(err)
-	}
-	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // living is how much the last collection found to live, in bytes.

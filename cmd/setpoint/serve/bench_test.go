@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -192,11 +192,11 @@ func BenchmarkRecordingOnRedis(b *testing.B) {
 	for i, bytes := range []int{0, recordings.DayBytes} {
 		conn := encodedClient(b, serveOnRedis(b, r.URL(), func(s *settings) { s.Log.Level, s.Server.Recordings.Bytes, s.ShedLoad = "warn", bytes, false }).address)
 		rounds[i] = func(n int) (rate, cpu float64) {
-			from := processorTime() + redisTime(b, r)
+			from := process.Own() + redisTime(b, r)
 			rate = callAll(b, benchCallers, n, func(i int) error {
 				return invoke(b, conn, setpointv1.RecommendationService_Recommend_FullMethodName, requests[i%len(requests)])
 			})
-			return rate, float64((processorTime() + redisTime(b, r) - from).Nanoseconds()) / float64(n)
+			return rate, float64((process.Own() + redisTime(b, r) - from).Nanoseconds()) / float64(n)
 		}
 		rounds[i](10 * len(requests)) // the cache is filled, connections are open
 	}
@@ -231,13 +231,6 @@ func redisTime(b *testing.B, r *redistest.Server) time.Duration {
 		}
 	}
 	return time.Duration(seconds * float64(time.Second))
-}
-
-// processorTime is what this process has had so far.
-func processorTime() time.Duration {
-	var used syscall.Rusage
-	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &used) // never fails for oneself
-	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
 // BenchmarkBatchOnRedis measures batches.
