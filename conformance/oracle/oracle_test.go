@@ -115,10 +115,7 @@ func TestReplayRewordsAndCountsRecordings(t *testing.T) {
 		t.Fatal(err)
 	}
 	driver := &runs{steps: func(int) ([]oracle.Outcome, error) { return failing("new words"), nil }}
-	got := oracle.Replay(t, driver, file, func(text string) string { return strings.ReplaceAll(text, "old", "new") })
-	if want := (oracle.Recorded{Scenarios: 1, Steps: 1}); got != want {
-		t.Errorf("got %+v, want %+v", got, want)
-	}
+	oracle.Replay(t, driver, file, func(text string) string { return strings.ReplaceAll(text, "old", "new") }, oracle.Recorded{Scenarios: 1, Steps: 1})
 }
 
 func TestUndetermineMarksTextsWhereverTheyAre(t *testing.T) {
