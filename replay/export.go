@@ -46,15 +46,16 @@ type Gap struct {
 // Why decisions are missing.
 const (
 	notKept    = "decisions in between were not kept"
-	notYet     = notKept + ", or another instance has not yet written them: export again in ten minutes"
+	notYet     = notKept + ", or another instance has not yet written them: export again in half an hour"
 	tooOften   = notKept + ", because the target was asked more than once a second for minutes"
 	noState    = "the target's history is not kept before the next hour"
 	noSpec     = "the text of the spec is not kept"
 	notTheSame = "a decision was made without the store, or changed by a correction of its clock"
 )
 
-// unwritten is how long an instance keeps decisions in memory, by default.
-const unwritten = 10 * time.Minute
+// unwritten is how long three instances that share a target's calls keep decisions in memory, by default; one does so for a
+// third of it.
+const unwritten = 30 * time.Minute
 
 // Export turns chunks of a target into a recording, in any order, with the decisions from an instant to another one
 // (the zero value: all). It begins up to an hour earlier, where the target's history is kept, so that each decision

@@ -310,7 +310,7 @@ func TestWhyAGapIs(t *testing.T) {
 		want    string
 	}{
 		"an instance was killed":          {steps: 130, every: 15 * time.Second, ago: time.Hour, want: notKept},
-		"ten minutes ago":                 {steps: 130, every: 15 * time.Second, ago: unwritten, want: notKept},
+		"half an hour ago":                {steps: 130, every: 15 * time.Second, ago: unwritten, want: notKept},
 		"another one may have it":         {steps: 130, every: 15 * time.Second, ago: unwritten - time.Nanosecond, want: notYet},
 		"asked in a loop":                 {steps: 120, every: 100 * time.Millisecond, ago: time.Hour, want: tooOften},
 		"as often as may be":              {steps: 120, every: 900 * time.Millisecond, ago: time.Hour, want: tooOften},

@@ -183,6 +183,10 @@ func (r *Recordings) Keep(a *Asked, c *Call, m *Memory) {
 		r.dropped.Inc()
 		return
 	}
+	if others := time.Duration(step.Before - tail.last); tail.last > 0 && others > 0 {
+		// Other instances decided meanwhile: of so many chunks at a time each is for as much longer.
+		tail.until = tail.until.Add(min(others, r.time))
+	}
 	tail.last, tail.most = max(tail.last, step.At), c.Most
 	if len(step.State) > 0 {
 		tail.state = step.At

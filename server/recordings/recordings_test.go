@@ -30,6 +30,11 @@ func newRecordings(o Options, engine store.Store) *Recordings {
 
 // keep keeps a decision of a target at an instant.
 func keep(r *Recordings, key store.Key, at time.Time, changes ...func(*Call)) {
+	keepAfter(r, key, at, &record.Record{}, changes...)
+}
+
+// keepAfter is keep for a decision on a record.
+func keepAfter(r *Recordings, key store.Key, at time.Time, known *record.Record, changes ...func(*Call)) {
 	c := &Call{Key: &key, Now: at, SpecHash: 1, Input: &recommender.Input{Options: recommender.DefaultOptions()}, Decision: &recommender.Decision{At: at}}
 	for _, change := range changes {
 		change(c)
@@ -37,7 +42,7 @@ func keep(r *Recordings, key store.Key, at time.Time, changes ...func(*Call)) {
 	var a Asked
 	var m Memory
 	r.Begin(&a, c.Key, c.Input, false)
-	r.Note(&a, c, &record.Record{}, false)
+	r.Note(&a, c, known, false)
 	r.Keep(&a, c, &m)
 }
 
@@ -631,4 +636,44 @@ func TestTheShareOfAClusterIsFollowed(t *testing.T) {
 	if got, want := recorded.sealDue(now), map[string]int64{"changed": 7000, "reported": 9000}; !maps.Equal(got, want) {
 		t.Errorf("the shares are %v, want %v", got, want)
 	}
+}
+
+// A target has as many chunks of several instances, which its calls go round, as of one: they reach back as far.
+func TestSeveralInstancesKeepADay(t *testing.T) {
+	const instances, interval, day = 3, 15 * time.Second, 24 * time.Hour
+	synctest.Test(t, func(t *testing.T) {
+		engine := memory.New(memory.Options{})
+		var all []*Recordings
+		for range instances {
+			all = append(all, newRecordings(Options{Bytes: DayBytes, Age: day, Buffer: 1 << 20}, engine))
+		}
+		key, known := keyed("c", 1), record.Record{}
+		for i := range int(30 * time.Hour / interval) {
+			keepAfter(all[i%instances], key, time.Now(), &known)
+			known.Seen, known.Updated = true, time.Now()
+			time.Sleep(interval)
+			synctest.Wait()
+		}
+		oldest := time.Now()
+		for position, pages := "", 0; pages == 0 || position != ""; pages++ {
+			chunks, next, err := all[0].Read(t.Context(), key, position, 0, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, chunk := range chunks {
+				steps, _, err := truth.Open(chunk)
+				if err != nil {
+					t.Fatal(err)
+				}
+				oldest = time.Unix(0, min(oldest.UnixNano(), steps[0].At))
+			}
+			position = next
+		}
+		if back := time.Since(oldest); back < day-time.Hour || back > day+time.Hour {
+			t.Errorf("they reach back %s", back)
+		}
+		for _, r := range all {
+			r.Close()
+		}
+	})
 }

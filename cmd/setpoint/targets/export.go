@@ -44,8 +44,8 @@ NAMESPACE, clusters/C/namespaces/N, exports all of its targets.
 
 The recording begins up to an hour before the first wanted decision, where the
 target's history is kept, and has a scenario for each time without a gap. Standard
-error tells the gaps. What other instances have not yet written, some ten minutes,
-is missing.
+error tells the gaps. What other instances have not yet written, some ten minutes
+for each instance, is missing.
 
 Exits with 1 if there is nothing to export.`,
 		Example: "  setpoint targets export clusters/demo/namespaces/shop/targets/web > web.jsonl\n  setpoint targets export --since 2h --file shop.jsonl.gz clusters/demo/namespaces/shop",
