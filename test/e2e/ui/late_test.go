@@ -4,8 +4,11 @@ package ui
 
 import (
 	"encoding/base64"
+	"fmt"
 	"testing"
+	"time"
 
+	"github.com/chromedp/cdproto/emulation"
 	cdppage "github.com/chromedp/cdproto/page"
 )
 
@@ -37,12 +40,24 @@ func TestAReadersClock(t *testing.T) {
 	recommend(t, s, request("web-00", "queue", 60))
 	p := s.blank(t)
 	p.before(`{ const real = Date.now; Date.now = () => real() + 2 * 3600e3; }`)
-	for path, time := range map[string]string{webPage: ".target-head time", "/ui/": ".row time"} {
+	for path, when := range map[string]string{webPage: ".target-head time", "/ui/": ".row time"} {
 		p.goTo(path)
-		p.wait("its call, just now: "+path, `/^(just now|\d+ s ago)$/.test(document.querySelector("`+time+`")?.innerText ?? "")`)
+		p.wait("its call, just now: "+path, `/^(just now|\d+ s ago)$/.test(document.querySelector("`+when+`")?.innerText ?? "")`)
 	}
 	p.goTo("/ui/operations")
 	p.wait("up since a moment", `/^(\d+ min )?\d+ s$/.test(document.querySelector(".operations tbody td:nth-of-type(3)")?.innerText ?? "")`)
+}
+
+// A chart has whole hours of the reader's clock, and so its days begin at midnight there.
+func TestHoursOfTheReader(t *testing.T) {
+	s := site(t)
+	recommend(t, s, request("web-00", "queue", 60))
+	p := s.blank(t)
+	command(p, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kathmandu"}) // 5 h 45 min ahead
+	p.before(drawnTexts)
+	now := time.Now().Unix()
+	p.goTo(fmt.Sprintf("%s?span=%d-%d", webPage, now-86400, now))
+	p.wait("whole hours", `((hours) => hours.length > 4 && hours.every((l) => l.text.endsWith(":00")))((drawnTexts.get(document.querySelector(".chart canvas")) ?? []).filter((l) => /^\d\d:\d\d$/.test(l.text)))`)
 }
 
 // What was chosen on one target's page is chosen on no other's, and a decision that is chosen is marked at once.

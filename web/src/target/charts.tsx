@@ -111,7 +111,7 @@ export function ReplicaChart(props: ReplicaChart) {
     legend: { show: false },
     cursor: cursor(0),
     scales: {
-      x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
+      x: { time: true, range: () => [live.current.span.from, live.current.span.to] },
       y: { range: () => [0, Math.ceil(live.current.top * 1.12 + 0.5)] },
     },
     axes: [
@@ -455,7 +455,7 @@ export function MetricChart(props: MetricChart) {
     legend: { show: false },
     cursor: cursor(7),
     scales: {
-      x: { time: false, range: () => [live.current.span.from, live.current.span.to] },
+      x: { time: true, range: () => [live.current.span.from, live.current.span.to] },
       y: { range: (_, least, most) => metricRange(least, most) },
     },
     axes: [
