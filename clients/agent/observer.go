@@ -12,8 +12,9 @@ type Decision struct {
 	Key Key
 	// Shadow reports whether nothing was applied because the object is a shadow.
 	Shadow bool
-	// At is the instant of the decision, by the service's clock.
+	// At is the instant of the decision, by the service's clock; Period is the time between two.
 	At          time.Time
+	Period      time.Duration
 	Observation *Observation
 	Request     *setpointv1.RecommendRequest
 	Answer      *setpointv1.RecommendResponse

@@ -167,7 +167,7 @@ func (e errRead) Unwrap() error { return e.error }
 
 // decide observes and asks the service. The evaluation is never nil.
 func (r *reconcile) decide(ctx context.Context) (*evaluation, error) {
-	e := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: r.o.Shadow}}
+	e := &evaluation{asked: time.Now(), Decision: Decision{Key: r.o.Key, Shadow: r.o.Shadow, Period: r.o.Period}}
 	seen, err := r.platform.Observe(ctx, r.o)
 	if err != nil {
 		return e, errRead{err}

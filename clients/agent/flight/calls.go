@@ -13,10 +13,10 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
-// begin returns a scenario of the target of that name without calls: of a new one if target is nil, else of one with the
+// begin returns a scenario without calls that begins at a decision: of a new target if target is nil, else of one with the
 // service's record of it, including its history.
-func begin(name string, target *setpointv1.Target) (*scenario, error) {
-	s := &scenario{line: line{Source: "agent"}, target: name}
+func begin(d *agent.Decision, target *setpointv1.Target) (*scenario, error) {
+	s := &scenario{line: line{Source: "agent"}, target: d.Request.GetTarget(), at: d.At}
 	if target == nil {
 		return s, nil
 	}
@@ -58,10 +58,18 @@ type scenario struct {
 	line line
 	// target is the object's name at the service, where a shadow has another one and a history of its own.
 	target string
+	// at is the instant of its last decision, or of the one before the first.
+	at time.Time
 	// status is the target's status before the first call.
 	status *setpointv1.HorizontalPodAutoscalerStatus
 	// bytes is the approximate size in memory.
 	bytes int
+}
+
+// fits reports whether a decision follows those of the scenario, for all that the agent knows: after a pause the service
+// may have begun its windows anew.
+func (s *scenario) fits(d *agent.Decision) bool {
+	return s.target == d.Request.GetTarget() && d.At.Sub(s.at) <= 2*d.Period
 }
 
 // add adds the next decision. After an error the scenario is unchanged.
@@ -90,7 +98,7 @@ func (s *scenario) add(d *agent.Decision) error {
 	if len(s.line.Calls) == 0 {
 		s.line.Name = d.Key.String() + " " + d.At.UTC().Format(time.RFC3339Nano)
 	}
-	s.line.Calls = append(s.line.Calls, c)
+	s.line.Calls, s.at = append(s.line.Calls, c), d.At
 	s.bytes += 200 + len(c.Request) + len(c.Answer) + len(c.Report) + len(c.ApplyError)
 	return nil
 }

@@ -223,7 +223,7 @@ func TestWhatKubernetesAgentsRecordReplays(t *testing.T) {
 			if err != nil || d == nil {
 				break // the service refuses an input that the recommender accepts, or the object is gone
 			}
-			d.Key.Name, d.New, fresh = fmt.Sprint("web-", n), fresh, false
+			d.Key.Name, d.New, d.Period, fresh = fmt.Sprint("web-", n), fresh, 24*time.Hour, false
 			r.Observe(d)
 			r.Wait()
 			given++

@@ -190,7 +190,7 @@ func (r *Recorder) take(n note) {
 		return
 	case d.New:
 		r.finish(n.key)
-		if s, err := begin(d.Request.GetTarget(), nil); err == nil {
+		if s, err := begin(d, nil); err == nil {
 			r.open[n.key] = s
 		}
 	}
@@ -205,7 +205,7 @@ func (r *Recorder) take(n note) {
 // not fit.
 func (r *Recorder) record(key agent.Key, d *agent.Decision) {
 	s := r.open[key]
-	if s == nil || d.Unsettled || s.target != d.Request.GetTarget() {
+	if s == nil || d.Unsettled || !s.fits(d) {
 		r.steps.WithLabelValues("left_out").Inc()
 		r.finish(key)
 		return
@@ -233,7 +233,7 @@ func (r *Recorder) anchor(key agent.Key, d *agent.Decision) {
 		target.GetLastDecision().GetRecommendationId() != d.Answer.GetRecommendationId() {
 		return
 	}
-	if s, err := begin(d.Request.GetTarget(), target); err == nil {
+	if s, err := begin(d, target); err == nil {
 		r.open[key] = s
 	}
 }
