@@ -210,7 +210,7 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 	case durable && s.options.WaitReplicas > 0 && clustered:
 		s.sendToMasters(ctx, cluster, commands)
 	case durable && s.options.WaitReplicas > 0:
-		s.sendAndWait(ctx, s.client, commands, s.layout.bases[0])
+		s.sendAndWait(ctx, s.client, commands, s.layout.bases[0], false)
 	case len(commands) == 1:
 		_ = s.client.Process(ctx, commands[0])
 	default:
@@ -223,7 +223,8 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 }
 
 // sendToMasters sends each master of a Cluster its commands and a WAIT: go-redis would send a WAIT, which has
-// no key, to any of them. A command for a slot that has moved fails, and is sent again.
+// no key, to any of them. A command for a slot that has moved fails, and is sent again; one for a key that has moved
+// ahead of its slot goes to the master that has it.
 func (s *Store) sendToMasters(ctx context.Context, cluster *goredis.ClusterClient, commands []goredis.Cmder) {
 	parts := map[*goredis.Client][]goredis.Cmder{}
 	for _, c := range commands {
@@ -236,9 +237,25 @@ func (s *Store) sendToMasters(ctx context.Context, cluster *goredis.ClusterClien
 	}
 	var sending sync.WaitGroup
 	for master, part := range parts {
-		sending.Go(func() { s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part)) })
+		sending.Go(func() { s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part), false) })
 	}
 	sending.Wait()
+	moved := map[string][]goredis.Cmder{} // by address
+	for _, c := range commands {
+		if err := c.Err(); goredis.HasErrorPrefix(err, "ASK ") {
+			_, at, _ := strings.Cut(strings.TrimPrefix(err.Error(), "ASK "), " ")
+			moved[at] = append(moved[at], c)
+		}
+	}
+	if len(moved) == 0 {
+		return
+	}
+	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, master *goredis.Client) error {
+		if part := moved[master.Options().Addr]; part != nil {
+			s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part), true)
+		}
+		return nil
+	})
 }
 
 // baseOn is the base of a bucket of a master that has the keys of commands.
@@ -272,12 +289,20 @@ func keyOf(c goredis.Cmder) string {
 	return fmt.Sprint(args[at])
 }
 
-// sendAndWait sends a server commands and a WAIT in one round trip. The base is that of a bucket of its keys.
-func (s *Store) sendAndWait(ctx context.Context, server interface{ Pipeline() goredis.Pipeliner }, commands []goredis.Cmder, base string) {
+// sendAndWait sends a server commands and a WAIT in one round trip. The base is that of a bucket of its keys; asking
+// reports that their slot is not yet the server's.
+func (s *Store) sendAndWait(ctx context.Context, server interface{ Pipeline() goredis.Pipeliner }, commands []goredis.Cmder, base string, asking bool) {
 	pipe := server.Pipeline()
+	ask := func() {
+		if asking {
+			_ = pipe.Process(ctx, newCommand(ctx, "asking"))
+		}
+	}
 	for _, c := range commands {
+		ask()
 		_ = pipe.Process(ctx, c)
 	}
+	ask()
 	// Since Redis 7.2 WAIT waits for the connection's last write. A load, or a swap
 	// that an earlier attempt performed, writes nothing, so this writes a key in any
 	// case.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -415,4 +416,68 @@ func TestDeletedPartsLeaveNothing(t *testing.T) {
 			t.Errorf("left are %q, %v", keys, err)
 		}
 	}
+}
+
+// While a slot moves from one master to another, what has moved is asked for there, by a user with few rights, too.
+func TestSwapsGoOnWhileASlotMoves(t *testing.T) {
+	t.Parallel()
+	for name, replicas := range map[string]int{"alone": 0, "waiting for a replica": 1} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			all, further := documentedRights(t)
+			cluster := redistest.StartCluster(t, 2, 1, redistest.Config{Calm: true, Directives: []string{userLine(all, further)}})
+			prefix := redistest.Prefix(t)
+			waiting := func(replicas int) func(*redis.Options) {
+				return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout = replicas, unhurried/2 }
+			}
+			s := open(t, asUser(cluster.URL()), prefix, waiting(replicas))
+			create(t, s, numbered(0, 1))
+			moving(t, cluster, prefix)
+			before, err := s.Load(t.Context(), numbered(0, 1)[0].Key)
+			if err != nil || !before.Exists() {
+				t.Fatalf("loaded is %v, %v", before, err)
+			}
+			swap := store.Swap{Key: numbered(0, 1)[0].Key, Old: before.Version, Value: []byte("moved")}
+			if result, err := s.CompareAndSwap(t.Context(), swap); err != nil || !result.Swapped {
+				t.Errorf("the swap: %+v, %v", result, err)
+			}
+			if replicas > 0 {
+				tooMany := open(t, cluster.URL(), prefix, func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = 2, 100*time.Millisecond, 1 })
+				if _, err := tooMany.Load(t.Context(), swap.Key); !errors.Is(err, store.ErrUnavailable) {
+					t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
+				}
+			}
+		})
+	}
+}
+
+// moving moves the keys of the only target with that prefix to the other of two masters, whose slot it is not yet.
+func moving(t *testing.T, cluster *redistest.Cluster, prefix string) {
+	t.Helper()
+	masters := cluster.Masters()
+	from, to := masters[0].Client(t), masters[1]
+	keys, err := from.Keys(t.Context(), prefix+"*h:*").Result()
+	if len(keys) == 0 {
+		from, to = masters[1].Client(t), masters[0]
+		keys, err = from.Keys(t.Context(), prefix+"*h:*").Result()
+	}
+	if err != nil || len(keys) != 1 {
+		t.Fatal(keys, err)
+	}
+	do := func(c *goredis.Client, args ...any) any {
+		t.Helper()
+		reply, err := c.Do(t.Context(), args...).Result()
+		if err != nil {
+			t.Fatalf("%v: %v", args, err)
+		}
+		return reply
+	}
+	slot, into := do(from, "cluster", "keyslot", keys[0]), to.Client(t)
+	do(into, "cluster", "setslot", slot, "importing", do(from, "cluster", "myid"))
+	do(from, "cluster", "setslot", slot, "migrating", do(into, "cluster", "myid"))
+	host, port, err := net.SplitHostPort(to.Addr())
+	if err != nil {
+		t.Fatal(err)
+	}
+	do(from, append([]any{"migrate", host, port, "", 0, 5000, "keys"}, do(from, "cluster", "getkeysinslot", slot, 100).([]any)...)...)
 }

@@ -15,7 +15,7 @@ import (
 
 // spared are the documented rights without which records are kept: those of the decision log and of the feed, which
 // are lost alone, and those that connections need in other settings only.
-var spared = strings.Fields("+rpush +ltrim +lindex +llen +lrange +xadd +xrange +xrevrange +xlen +xdel +hello +auth +select +ping +wait +readonly +command")
+var spared = strings.Fields("+rpush +ltrim +lindex +llen +lrange +xadd +xrange +xrevrange +xlen +xdel +hello +auth +select +ping +wait +readonly +command +asking")
 
 // setUser makes a user setpoint of a node have no rights but these.
 func setUser(t *testing.T, admin *goredis.Client, rights ...string) {
