@@ -18,20 +18,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
 const examples = "../examples/simulation/"
-
-func file(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
 
 // flight is the recording of the examples.
 func flight() []Recording {
@@ -92,7 +84,7 @@ func of(t *testing.T, r *Report, rule string) Result {
 func TestFiguresAreThoseOfTheBackTest(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
-	old, careful := file(t, examples+"hpa.yaml"), file(t, examples+"careful.yaml")
+	old, careful := testpages.Read(t, examples+"hpa.yaml"), testpages.Read(t, examples+"careful.yaml")
 	got := run(t, old, careful, "rules: {different: 10}", flight())
 	h := got.Specs[0].History
 	reader, err := os.Open(examples + "flight.jsonl.gz")
@@ -436,7 +428,7 @@ func TestACheckCanBeInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	c := &Changes{Old: side(t, "web.yaml", file(t, examples+"hpa.yaml")), New: side(t, "web.yaml", file(t, examples+"careful.yaml"))}
+	c := &Changes{Old: side(t, "web.yaml", testpages.Read(t, examples+"hpa.yaml")), New: side(t, "web.yaml", testpages.Read(t, examples+"careful.yaml"))}
 	c.Old.specs, c.New.specs = nil, nil
 	if _, err := Run(ctx, &Input{Settings: Defaults(), Changes: c, Recordings: flight()}); err == nil || ctx.Err() == nil {
 		t.Errorf("%v", err)

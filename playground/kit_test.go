@@ -2,10 +2,10 @@ package playground_test
 
 import (
 	"encoding/json"
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/playground"
 )
 
@@ -76,21 +76,12 @@ func ask(t *testing.T, q playground.Question) answered {
 	return out
 }
 
-func file(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
-}
-
 // shop is the example of the documents, with both its specs.
 func shop(t *testing.T) playground.Question {
 	t.Helper()
 	const folder = "../examples/simulation/"
-	return playground.Question{Ask: "simulate", Scenario: file(t, folder+"web.yaml"), Specs: []playground.SpecText{
-		{Name: "A", Text: file(t, folder+"hpa.yaml")}, {Name: "B", Text: file(t, folder+"careful.yaml")},
+	return playground.Question{Ask: "simulate", Scenario: testpages.Read(t, folder+"web.yaml"), Specs: []playground.SpecText{
+		{Name: "A", Text: testpages.Read(t, folder+"hpa.yaml")}, {Name: "B", Text: testpages.Read(t, folder+"careful.yaml")},
 	}}
 }
 

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/playground"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/report"
@@ -112,7 +113,7 @@ workload: {requests: {cpu: 500m}, usage: [{metric: cpu, perLoad: 3m}, {metric: q
 
 // A scenario with a fleet runs by each rule, as setpoint simulate runs it; each of its steps is explained, and it is exported.
 func TestAFleetRunsByEachRule(t *testing.T) {
-	q := playground.Question{Ask: "simulate", Scenario: file(t, "../docs/concepts/scenarios/fleets.yaml"), Specs: []playground.SpecText{{Name: "A", Text: file(t, "../docs/concepts/scenarios/fleets-spec.yaml")}}}
+	q := playground.Question{Ask: "simulate", Scenario: testpages.Read(t, "../docs/concepts/scenarios/fleets.yaml"), Specs: []playground.SpecText{{Name: "A", Text: testpages.Read(t, "../docs/concepts/scenarios/fleets-spec.yaml")}}}
 	got := ask(t, q)
 	if got.Run == nil || !got.Run.Fleet {
 		t.Fatalf("%+v", got)
@@ -275,7 +276,7 @@ func TestExports(t *testing.T) {
 	made += "  syncPeriodSeconds: 30\n  options:\n    profile: v1.28\n    tolerance: 50m\n  shadow: true\n"
 	q.Specs, q.Ask = []playground.SpecText{{Name: "A", Text: made}}, "hpa"
 	got := ask(t, q)
-	if want := strings.TrimSuffix(file(t, "../examples/simulation/hpa.yaml"), "\n"); strings.TrimSpace(got.Export) != strings.TrimSpace(want) {
+	if want := strings.TrimSuffix(testpages.Read(t, "../examples/simulation/hpa.yaml"), "\n"); strings.TrimSpace(got.Export) != strings.TrimSpace(want) {
 		t.Errorf("an Autoscaler as an HPA: %+v\n%s\nwant\n%s", got.Problems, got.Export, want)
 	}
 	q.Specs[0].Text = "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 9, shadow: true}\n"

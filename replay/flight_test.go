@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -23,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -100,11 +102,8 @@ func message(t *testing.T, m proto.Message) json.RawMessage {
 
 func exampleScenario(t *testing.T, specFile string) (*simulation.Scenario, *simulation.Autoscaler, *autoscalingv2.HorizontalPodAutoscalerSpec) {
 	t.Helper()
-	data, err := os.ReadFile(examples + "web.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	s, err := scenario.Read(t.Context(), "web.yaml", data, nil, nil)
+	data := testpages.Read(t, examples+"web.yaml")
+	s, err := scenario.Read(t.Context(), "web.yaml", []byte(data), nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,11 +127,8 @@ func exampleScenario(t *testing.T, specFile string) (*simulation.Scenario, *simu
 // flight is the recording that the examples have: the evening with its flash crowd.
 func flight(t *testing.T) *recording.Scenario {
 	t.Helper()
-	data, err := os.ReadFile(flightFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for scenario, err := range recording.NewReader(flightFile, bytes.NewReader(data)).All() {
+	data := testpages.Read(t, flightFile)
+	for scenario, err := range recording.NewReader(flightFile, strings.NewReader(data)).All() {
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
@@ -43,11 +44,8 @@ func TestGoldenTrajectories(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, lines := bytes.Split(out.Bytes(), []byte("\n")), bytes.Split(want, []byte("\n"))
+	want := testpages.Read(t, golden)
+	got, lines := bytes.Split(out.Bytes(), []byte("\n")), bytes.Split([]byte(want), []byte("\n"))
 	for i := range max(len(got), len(lines)) {
 		if i >= len(got) || i >= len(lines) || !bytes.Equal(got[i], lines[i]) {
 			t.Fatalf("line %d differs from %s (-update rewrites it, after a look at the difference):\n%s\n%s", i+1, golden, got[min(i, len(got)-1)], lines[min(i, len(lines)-1)])

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -288,11 +289,8 @@ func TestProductsOfFloatsAreRounded(t *testing.T) {
 		if strings.HasSuffix(name, "_test.go") {
 			continue
 		}
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		file, err := parser.ParseFile(fset, name, text, 0)
+		text := testpages.Read(t, name)
+		file, err := parser.ParseFile(fset, name, []byte(text), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,7 +4,6 @@ import (
 	"flag"
 	"fmt"
 	"math"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 var update = flag.Bool("update", false, "write the tables into docs/operate/scaling.md")
@@ -200,11 +200,8 @@ func TestThePageHasTheTables(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	page, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(page), beginMarker+"\n"+text+"\n"+endMarker) {
+	page := testpages.Read(t, file)
+	if !strings.Contains(page, beginMarker+"\n"+text+"\n"+endMarker) {
 		t.Errorf("%s is not what measured.json gives: cd bench && go test ./capacity -update", file)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 var rewrite = flag.Bool("rewrite", false, "write the golden file anew")
@@ -38,11 +39,8 @@ func TestMarkdown(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want, err := os.ReadFile(golden)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got != string(want) {
+	want := testpages.Read(t, golden)
+	if got != want {
 		t.Errorf("Markdown differs from %s (-rewrite writes it anew):\n%s", golden, got)
 	}
 }
@@ -79,11 +77,8 @@ func TestUpdateLeavesTheRestAlone(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := string(text)
+	text := testpages.Read(t, file)
+	got := text
 	if !strings.HasPrefix(got, "# Before\n") || !strings.HasSuffix(got, "<!-- bench: end -->\nafter\n") || strings.Contains(got, "old") ||
 		strings.Count(got, "### Unary") != 1 {
 		t.Errorf("the file became:\n%s", got)

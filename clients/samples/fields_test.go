@@ -11,6 +11,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 var update = flag.Bool("update", false, "rewrite the tables of fields in docs/guides/metric-sources.md")
@@ -43,17 +45,14 @@ func TestFieldsAreDocumented(t *testing.T) {
 			fmt.Fprintf(&tables, "| %s | %s |\n", key(field), comment)
 		}
 	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, ok := strings.Cut(string(text), from)
+	text := testpages.Read(t, page)
+	before, rest, ok := strings.Cut(text, from)
 	_, after, closed := strings.Cut(rest, to)
 	if !ok || !closed {
 		t.Fatalf("%s has no place for the tables", page)
 	}
 	want := before + from + tables.String() + "\n" + to + after
-	if want == string(text) {
+	if want == text {
 		return
 	}
 	if !*update {

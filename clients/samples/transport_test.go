@@ -10,11 +10,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -231,11 +231,8 @@ func TestMutualTLSWithCertificatesThatAreReplaced(t *testing.T) {
 	_, err := set.Samples(t.Context(), promQuery("up"))
 	wantFailure(t, err, Unprepared, "tls.caFile")
 	for name, from := range map[string]string{ca: files.CAFile, cert: files.ClientCertFile, key: files.ClientKeyFile} {
-		text, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rewrite(t, name, string(text))
+		text := testpages.Read(t, from)
+		rewrite(t, name, text)
 	}
 	if _, err := set.Samples(t.Context(), promQuery("up")); err != nil {
 		t.Fatalf("with the files in place: %v", err)

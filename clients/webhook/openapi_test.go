@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -31,16 +32,13 @@ const generated = "    # generated\n"
 // indirectly, and does not define itself.
 func contract(t *testing.T, own string) []byte {
 	t.Helper()
-	source, err := os.ReadFile("../../api/openapi/setpoint.openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testpages.Read(t, "../../api/openapi/setpoint.openapi.json")
 	var service struct {
 		Components struct {
 			Schemas map[string]json.RawMessage `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal(source, &service); err != nil {
+	if err := json.Unmarshal([]byte(source), &service); err != nil {
 		t.Fatal(err)
 	}
 	needed := map[string]json.RawMessage{}
@@ -106,12 +104,9 @@ type document map[string]any
 
 func openapi(t *testing.T) document {
 	t.Helper()
-	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testpages.Read(t, "openapi.yaml")
 	var d document
-	if err := yaml.UnmarshalStrict(text, &d); err != nil {
+	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
 		t.Fatal(err)
 	}
 	return d

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // An independent program made the vectors, and the example server in Python is tested with
@@ -18,10 +19,7 @@ func TestSignatures(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	page, err := os.ReadFile("../../docs/guides/webhook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "../../docs/guides/webhook.md")
 	var file struct {
 		Key, Secret string
 		Vectors     []struct {
@@ -45,7 +43,7 @@ func TestSignatures(t *testing.T) {
 		}
 	}
 	for _, v := range file.Vectors[:2] {
-		if text := string(page); !strings.Contains(text, "```\n"+v.Signed+"\n```\n") || !strings.Contains(text, "Setpoint-Signature: "+v.Signature+"\n") {
+		if text := page; !strings.Contains(text, "```\n"+v.Signed+"\n```\n") || !strings.Contains(text, "Setpoint-Signature: "+v.Signature+"\n") {
 			t.Errorf("docs/guides/webhook.md has not the vector %q", v.Name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestTheListIsThatOfTheFolders(t *testing.T) {
@@ -34,16 +35,13 @@ func TestTheListIsThatOfTheFolders(t *testing.T) {
 // archive with its manual and completions, and has a page of its flags.
 func TestEachProgramIsReleased(t *testing.T) {
 	t.Parallel()
-	release, err := os.ReadFile("../../.goreleaser.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	release := testpages.Read(t, "../../.goreleaser.yaml")
 	for _, name := range programs.Names() {
 		for _, want := range []string{
 			`(?m)^    main: \./cmd/` + name + `$`, `(?m)^    binary: ` + name + `$`, `(?m)^    ids: \[setpoint,.*\b` + name + `[,\]]|^    ids: \[` + name + `\]`,
 			`bin/release-files/man/` + name + `/`, `bin/release-files/completions/` + name + `/`, `(?m)^    package_name: ` + name + `$`,
 		} {
-			if !regexp.MustCompile(want).Match(release) {
+			if !regexp.MustCompile(want).Match([]byte(release)) {
 				t.Errorf(".goreleaser.yaml has no match of %s", want)
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 var update = flag.Bool("update", false, "write the list of flags anew, as a release does")
@@ -38,11 +39,8 @@ func TestFlagsOfTheLastReleaseAreThere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before := strings.Fields(strings.ReplaceAll(string(text), "setpoint-external-metrics ", ""))
+	text := testpages.Read(t, list)
+	before := strings.Fields(strings.ReplaceAll(text, "setpoint-external-metrics ", ""))
 	if len(before) < 10 {
 		t.Fatalf("%s has %d flags: that is no list", list, len(before))
 	}

@@ -1,23 +1,21 @@
 package main
 
 import (
-	"os"
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestTheMetricsOfAgentsAreUpToDate(t *testing.T) {
 	t.Parallel()
-	committed, err := os.ReadFile("../../docs/reference/metrics-agents.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	committed := testpages.Read(t, "../../docs/reference/metrics-agents.md")
 	text, err := metricsDocument()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text != string(committed) {
+	if text != committed {
 		t.Error("docs/reference/metrics-agents.md is out of date: run make generate")
 	}
 }
@@ -31,11 +29,8 @@ func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	}
 	named := regexp.MustCompile(`setpoint_(?:agent|samples)_[a-z_]+[a-z]`)
 	for _, page := range []string{"guides/kubernetes", "operate/observability", "guides/metric-sources"} {
-		content, err := os.ReadFile("../../docs/" + page + ".md")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range named.FindAllString(string(content), -1) {
+		content := testpages.Read(t, "../../docs/"+page+".md")
+		for _, name := range named.FindAllString(content, -1) {
 			base := name
 			for _, part := range []string{"_bucket", "_count", "_sum"} {
 				base = strings.TrimSuffix(base, part)

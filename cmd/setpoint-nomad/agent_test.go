@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // run runs the command and returns its output.
@@ -25,11 +26,8 @@ func run(t *testing.T, args ...string) (string, error) {
 // The committed docs are up to date with `make generate`.
 func TestGeneratedDocs(t *testing.T) {
 	for file, args := range map[string][]string{"cli/setpoint-nomad.md": {"man", "--markdown"}, "nomad.md": {"reference"}} {
-		want, err := os.ReadFile(filepath.Join("../../docs/reference", file))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got, err := run(t, args...); err != nil || got != string(want) {
+		want := testpages.Read(t, filepath.Join("../../docs/reference", file))
+		if got, err := run(t, args...); err != nil || got != want {
 			t.Errorf("docs/reference/%s is out of date, %v: run make generate", file, err)
 		}
 	}

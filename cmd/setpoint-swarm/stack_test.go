@@ -3,7 +3,6 @@ package main
 import (
 	"crypto/sha256"
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // stack is the tested part of a stack file.
@@ -31,12 +31,9 @@ type stack struct {
 
 func readStack(t *testing.T, name string) stack {
 	t.Helper()
-	text, err := os.ReadFile("../../deploy/swarm/" + name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testpages.Read(t, "../../deploy/swarm/"+name)
 	var s stack
-	if err := yaml.Unmarshal(text, &s); err != nil {
+	if err := yaml.Unmarshal([]byte(text), &s); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -50,11 +47,8 @@ func TestAConfigIsNamedByItsText(t *testing.T) {
 		t.Errorf("configs %v", configs)
 	}
 	for key, c := range configs {
-		text, err := os.ReadFile("../../deploy/swarm/" + c.File)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := fmt.Sprintf("setpoint-%s-%x", key, sha256.Sum256(text))[:len("setpoint-")+len(key)+9]; c.Name != want {
+		text := testpages.Read(t, "../../deploy/swarm/"+c.File)
+		if want := fmt.Sprintf("setpoint-%s-%x", key, sha256.Sum256([]byte(text)))[:len("setpoint-")+len(key)+9]; c.Name != want {
 			t.Errorf("deploy/swarm/monitoring.yaml: the config %s of %s has the name %s; write %s", key, c.File, c.Name, want)
 		}
 	}
@@ -97,11 +91,8 @@ func TestTheStackNamesSettingsThatThereAre(t *testing.T) {
 			}
 		}
 	}
-	text, err := os.ReadFile("../../deploy/swarm/sources-example.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := samples.ParseConfig(text); err != nil {
+	text := testpages.Read(t, "../../deploy/swarm/sources-example.yaml")
+	if _, err := samples.ParseConfig([]byte(text)); err != nil {
 		t.Errorf("the sources of the example: %v", err)
 	}
 	if s.Services["node"].Deploy.Mode != "global" {

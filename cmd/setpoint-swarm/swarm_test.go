@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -21,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -113,11 +113,8 @@ func TestANodeStartsBesideTheClientsVariables(t *testing.T) {
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	for page, args := range map[string][]string{"cli/setpoint-swarm.md": {"man", "--markdown"}, "swarm.md": {"reference"}} {
-		committed, err := os.ReadFile(filepath.Join("../../docs/reference", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := run(t, args...); got.Stdout != string(committed) {
+		committed := testpages.Read(t, filepath.Join("../../docs/reference", page))
+		if got := run(t, args...); got.Stdout != committed {
 			t.Errorf("docs/reference/%s is out of date: run make generate", page)
 		}
 	}

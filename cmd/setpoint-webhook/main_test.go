@@ -1,12 +1,12 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestSettingsAreChecked(t *testing.T) {
@@ -44,11 +44,8 @@ func TestSettingsAreChecked(t *testing.T) {
 
 func TestTheReferenceIsUpToDate(t *testing.T) {
 	t.Parallel()
-	committed, err := os.ReadFile("../../docs/reference/cli/setpoint-webhook.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := clitest.Run(t, newRoot(), "", "man", "--markdown"); got.Stdout != string(committed) {
+	committed := testpages.Read(t, "../../docs/reference/cli/setpoint-webhook.md")
+	if got := clitest.Run(t, newRoot(), "", "man", "--markdown"); got.Stdout != committed {
 		t.Error("docs/reference/cli/setpoint-webhook.md is out of date: run make generate")
 	}
 }

@@ -1,11 +1,11 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
@@ -16,11 +16,8 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 		"../../docs/reference/check.md":        {"docs", "check"},
 		"../../docs/reference/cli/setpoint.md": {"man", "--markdown"},
 	} {
-		committed, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := run(t, "", args...); got.Stdout != string(committed) {
+		committed := testpages.Read(t, path)
+		if got := run(t, "", args...); got.Stdout != committed {
 			t.Errorf("%s is out of date: run make generate", path)
 		}
 	}
@@ -28,15 +25,12 @@ func TestGeneratedDocumentsAreUpToDate(t *testing.T) {
 
 func TestLintPageIsUpToDate(t *testing.T) {
 	t.Chdir("../..")
-	committed, err := os.ReadFile("docs/reference/lint.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := run(t, "", "docs", "lint"); got.Stdout != string(committed) {
+	committed := testpages.Read(t, "docs/reference/lint.md")
+	if got := run(t, "", "docs", "lint"); got.Stdout != committed {
 		t.Error("docs/reference/lint.md is out of date: run make generate")
 	}
 	got := run(t, "", "lint", lintedExample)
-	if got.Code != cli.ExitFailed || got.Stderr != "" || !strings.Contains(string(committed), "```\n"+got.Stdout+"```") {
+	if got.Code != cli.ExitFailed || got.Stderr != "" || !strings.Contains(committed, "```\n"+got.Stdout+"```") {
 		t.Errorf("exit code %d; docs/reference/lint.md does not show what the command prints:\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 const kustomize = "../../deploy/kustomize"
@@ -16,12 +18,9 @@ const kustomize = "../../deploy/kustomize"
 // rolesOf reads the ClusterRoles of a file of manifests.
 func rolesOf(t *testing.T, elements ...string) map[string]rbacv1.ClusterRole {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(append([]string{kustomize}, elements...)...))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testpages.Read(t, filepath.Join(append([]string{kustomize}, elements...)...))
 	roles := map[string]rbacv1.ClusterRole{}
-	for _, manifest := range strings.Split(string(text), "\n---\n") {
+	for _, manifest := range strings.Split(text, "\n---\n") {
 		var role rbacv1.ClusterRole
 		if err := yaml.Unmarshal([]byte(manifest), &role); err != nil {
 			t.Fatal(err)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"sync/atomic"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 )
 
@@ -231,11 +231,8 @@ func TestOverridesOfAMember(t *testing.T) {
 	t.Parallel()
 	address := clitest.StartServer(t)
 	var of map[string]any
-	text, err := os.ReadFile(demoRequest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal(text, &of); err != nil {
+	text := testpages.Read(t, demoRequest)
+	if err := json.Unmarshal([]byte(text), &of); err != nil {
 		t.Fatal(err)
 	}
 	of["fleet"] = "clusters/all/namespaces/shop/targets/fo"

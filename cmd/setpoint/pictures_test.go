@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/docs/pictures"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // drawing draws the pictures of the documentation with the command as it is. It leaves the
@@ -80,11 +81,8 @@ func TestThePictureOfADecisionQuotesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(filepath.Join(pictures.Folder, "decision.svg"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	quotes := quote.FindAllStringSubmatch(string(content), -1)
+	content := testpages.Read(t, filepath.Join(pictures.Folder, "decision.svg"))
+	quotes := quote.FindAllStringSubmatch(content, -1)
 	if len(quotes) < 8 {
 		t.Fatalf("only %d steps quote the explanation", len(quotes))
 	}

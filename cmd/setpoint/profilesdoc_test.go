@@ -1,10 +1,10 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -12,10 +12,7 @@ import (
 // ignores.
 func TestProfilesAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/reference/profiles.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "../../docs/reference/profiles.md")
 	options := map[recommender.OptionSet]string{
 		recommender.CPUInitializationPeriodOption: "cpuInitializationPeriod",
 		recommender.InitialReadinessDelayOption:   "initialReadinessDelay",
@@ -25,7 +22,7 @@ func TestProfilesAreDocumented(t *testing.T) {
 	}
 	for _, name := range recommender.ProfileNames() {
 		profile, _ := recommender.ProfileByName(name)
-		_, section, found := strings.Cut(string(page), "\n## `"+name+"`\n")
+		_, section, found := strings.Cut(page, "\n## `"+name+"`\n")
 		section, _, _ = strings.Cut(section, "\n## ")
 		_, ignored, said := strings.Cut(section, "\n- Ignored: ")
 		if !found || !said {
@@ -38,7 +35,7 @@ func TestProfilesAreDocumented(t *testing.T) {
 			}
 		}
 		row := ""
-		for line := range strings.SplitSeq(string(page), "\n") {
+		for line := range strings.SplitSeq(page, "\n") {
 			if strings.HasPrefix(line, "| `"+name+"` |") {
 				row = line
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -22,11 +23,7 @@ func TestTLSFilesThatAreWrong(t *testing.T) {
 	empty := filepath.Join(t.TempDir(), "empty")
 	put(t, empty, "")
 	text := func(path string) string {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(content)
+		return testpages.Read(t, path)
 	}
 	joined := func(name, first, then string) string {
 		path := filepath.Join(t.TempDir(), name)
@@ -90,11 +87,7 @@ func TestTLSConfig(t *testing.T) {
 func TestAPairThatIsReplacedWhileItIsRead(t *testing.T) {
 	before, after := redistest.NewTLS(t), redistest.NewTLS(t)
 	read := func(path string) string {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		return testpages.Read(t, path)
 	}
 	folder := t.TempDir()
 	own := files.TLS{CertFile: filepath.Join(folder, "tls.crt"), KeyFile: filepath.Join(folder, "tls.key")}

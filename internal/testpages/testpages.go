@@ -1,4 +1,5 @@
-// Package testpages compares figures that pages tell with what tests measure, so that neither moves without the other.
+// Package testpages reads pages, and other files, for tests, and compares figures that pages tell with what tests
+// measure, so that neither moves without the other.
 package testpages
 
 import (
@@ -11,15 +12,21 @@ import (
 	"testing"
 )
 
+// Read returns the text of a file; it ends the test if it can't be read.
+func Read(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
 // Figure fails a test unless a page tells a figure, at the "#" of a text of it, in the text's unit, which may be off by
 // a share of what was measured. The page is a file; its text has one space where the page has any.
 func Figure(t testing.TB, page, text string, measured, share float64) {
 	t.Helper()
-	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := compare(string(content), text, measured, share); err != nil {
+	if err := compare(Read(t, page), text, measured, share); err != nil {
 		t.Errorf("%s: %v", page, err)
 	}
 }

@@ -16,6 +16,8 @@ import (
 	"testing"
 	"testing/fstest"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // made is a release of one system, before it is written.
@@ -122,11 +124,7 @@ func program(t *testing.T, flags ...string) []byte {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	text, err := os.ReadFile(filepath.Join(folder, "small"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return []byte(testpages.Read(t, filepath.Join(folder, "small")))
 }
 
 // What is wrong with a release is said, whatever part of it that is.

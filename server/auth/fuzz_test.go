@@ -1,24 +1,21 @@
 package auth_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
 // FuzzTokensFile checks that whatever is in a file of tokens either is refused with the
 // place of each problem, or lets in only names that are of tokens.
 func FuzzTokensFile(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("testdata", "tokens.yaml"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(string(data))
+	data := testpages.Read(f, filepath.Join("testdata", "tokens.yaml"))
+	f.Add(data)
 	f.Add(entry("ci", "sp_x", "    expires: 2100-01-01T00:00:00Z\n"))
 	f.Add(`{"tokens": [{"identity": "ci", "sha256": "` + digest + `"}]}`)
 	path := filepath.Join(f.TempDir(), "tokens.yaml")

@@ -15,6 +15,7 @@ import (
 	jose "github.com/go-jose/go-jose/v4"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
@@ -58,11 +59,8 @@ func TestExamples(t *testing.T) {
 		}
 		rewrite(t, filepath.Join(folder, name), string(data))
 	}
-	pem, err := os.ReadFile(i.caFile(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	rewrite(t, filepath.Join(folder, "ca.crt"), string(pem))
+	pem := testpages.Read(t, i.caFile(t))
+	rewrite(t, filepath.Join(folder, "ca.crt"), pem)
 	a := start(t, auth.Options{TokensFile: filepath.Join(folder, "tokens.yaml"), OIDCFile: filepath.Join(folder, "oidc.yaml")})
 	if n := len(a.Stats().Issuers); n != 2 {
 		t.Errorf("%d issuers, want 2", n)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -107,11 +108,8 @@ func TestTheContractListsEveryWord(t *testing.T) {
 	t.Parallel()
 	var text strings.Builder
 	for _, name := range []string{"explanation", "target_service", "recommendation_service", "observation"} {
-		source, err := os.ReadFile("../../proto/setpoint/v1/" + name + ".proto")
-		if err != nil {
-			t.Fatal(err)
-		}
-		text.Write(source)
+		source := testpages.Read(t, "../../proto/setpoint/v1/"+name+".proto")
+		text.Write([]byte(source))
 	}
 	var words []string
 	for _, list := range [][]string{recommender.PathNames(), calculations[1:], proposalRules[1:], podGroups[:], directions[:]} {

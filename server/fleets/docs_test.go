@@ -1,24 +1,21 @@
 package fleets_test
 
 import (
-	"os"
 	"strings"
 	"testing"
 
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // The request of a member on the page of fleets gets the answer that is there.
 func TestAMemberOverRESTOfTheDocs(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../docs/concepts/fleets.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, section, _ := strings.Cut(string(page), "## A member over REST\n")
+	page := testpages.Read(t, "../../docs/concepts/fleets.md")
+	_, section, _ := strings.Cut(page, "## A member over REST\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	blocks := strings.Split(section, "```json\n")
 	if len(blocks) != 3 {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -41,11 +41,7 @@ func (c caller) path(cluster string) string {
 
 func (c caller) body(t testing.TB) string {
 	t.Helper()
-	body, err := os.ReadFile("testdata/" + c.file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return testpages.Read(t, "testdata/"+c.file)
 }
 
 // pick is what an answer has at a path of names.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -14,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -183,11 +183,7 @@ func TestDatadogsErrors(t *testing.T) {
 
 func file(t testing.TB, name string) string {
 	t.Helper()
-	body, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(body)
+	return testpages.Read(t, filepath.Join("testdata", name))
 }
 
 // No body names a target that is none, and none has an error that is longer than it by much.

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/historytest"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
@@ -424,11 +425,8 @@ func staysReadable(t *testing.T, file string, h Record) {
 			t.Fatal(err)
 		}
 	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	encoded, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	text := testpages.Read(t, file)
+	encoded, err := hex.DecodeString(strings.TrimSpace(text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,12 +4,12 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -75,12 +75,9 @@ func TestEachReasonHasItsState(t *testing.T) {
 
 func TestTheContractNamesEachState(t *testing.T) {
 	t.Parallel()
-	contract, err := os.ReadFile("../../proto/setpoint/v1/target_service.proto")
-	if err != nil {
-		t.Fatal(err)
-	}
+	contract := testpages.Read(t, "../../proto/setpoint/v1/target_service.proto")
 	for state := range count {
-		if !strings.Contains(string(contract), strconv.Quote(state.String())) {
+		if !strings.Contains(contract, strconv.Quote(state.String())) {
 			t.Errorf("target_service.proto does not name %s", state)
 		}
 	}

@@ -2,7 +2,6 @@ package transcode_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"testing"
 	"time"
@@ -12,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/wire"
 )
@@ -119,11 +119,7 @@ func answer(tb testing.TB, req *setpointv1.RecommendRequest) []byte {
 
 func example(tb testing.TB, file string) []byte {
 	tb.Helper()
-	text, err := os.ReadFile(file)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return text
+	return []byte(testpages.Read(tb, file))
 }
 
 // usual are usual messages, which must be accepted.

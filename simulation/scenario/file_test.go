@@ -3,7 +3,6 @@ package scenario
 import (
 	"errors"
 	"fmt"
-	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -339,11 +339,8 @@ func usages(n int) string {
 // takes longer than its size allows, or loses load.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"web.yaml"} {
-		text, err := os.ReadFile("../../examples/simulation/" + name)
-		if err != nil {
-			f.Fatal(err)
-		}
-		f.Add(text, []byte("0,1\n60,5\n"))
+		text := testpages.Read(f, "../../examples/simulation/"+name)
+		f.Add([]byte(text), []byte("0,1\n60,5\n"))
 	}
 	f.Add(scenario("  - csv: {file: a}\n  - prometheus: {file: b}\n  - onOff: {high: 7, on: 50m, off: 20m}"), []byte(`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1,"2"]]}]}}`))
 	f.Add([]byte("load: [{constant: 30}]\nduration: 10m\nnoise: {variation: 0.2, every: 10s}\nworkload: {capacity: 10, slots: 2, nodeDelay: 30s, imbalance: 0.3, queue: {size: 50, timeout: 5s}, retries: {count: 2, delay: 1s}, usage: [{metric: cpu, perLoad: 10m}]}\nevents: [{at: 1m, crash: 0.5, for: 1m}, {at: 2m, rollout: {surge: 1}}, {at: 3m, metrics: frozen, for: 1m}, {at: 4m, kill: 2}]\n"), []byte(nil))

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 const repository = "../.."
@@ -29,11 +30,8 @@ func listed(t *testing.T, file string, today []string, stillWorks func(line stri
 			t.Fatal(err)
 		}
 	}
-	raw, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	lines := strings.Split(strings.TrimSpace(string(raw)), "\n")
+	raw := testpages.Read(t, file)
+	lines := strings.Split(strings.TrimSpace(raw), "\n")
 	if len(lines) < 10 || len(today) < 10 {
 		t.Fatalf("%s has %d lines, today's list %d: one of them is no list", file, len(lines), len(today))
 	}
@@ -63,11 +61,8 @@ func commandsAndFlags(t *testing.T, bin string) []string {
 			t.Fatal(err)
 		}
 		for _, page := range pages {
-			raw, err := os.ReadFile(page)
-			if err != nil {
-				t.Fatal(err)
-			}
-			text := string(raw)
+			raw := testpages.Read(t, page)
+			text := raw
 			match := manualCommand.FindStringSubmatch(text)
 			if match == nil {
 				t.Fatalf("%s has no synopsis", page)
@@ -139,11 +134,8 @@ func TestMetricsOfTheLastReleaseAreThere(t *testing.T) {
 	t.Parallel()
 	var today []string
 	for _, page := range []string{"metrics.md", "metrics-agents.md", "swarm.md", "nomad.md"} {
-		raw, err := os.ReadFile(filepath.Join(repository, "docs", "reference", page))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, row := range metricRow.FindAllStringSubmatch(string(raw), -1) {
+		raw := testpages.Read(t, filepath.Join(repository, "docs", "reference", page))
+		for _, row := range metricRow.FindAllStringSubmatch(raw, -1) {
 			of := strings.TrimSuffix(page, ".md")
 			if (of == "swarm" || of == "nomad") && !strings.HasPrefix(row[1], "setpoint_") {
 				continue // a key, not a metric

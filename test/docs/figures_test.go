@@ -1,22 +1,20 @@
 package docs_test
 
 import (
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // What README says of the comparison with real controllers is what the report has.
 func TestFiguresOfTheReadmeAreThoseOfTheReport(t *testing.T) {
 	t.Parallel()
 	read := func(name string) string {
-		text, err := os.ReadFile("../../" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return strings.Join(strings.Fields(string(text)), " ")
+		text := testpages.Read(t, "../../"+name)
+		return strings.Join(strings.Fields(text), " ")
 	}
 	rows := regexp.MustCompile("\\| `v[\\d.]+` \\| v[\\d.]+ \\| [\\d–]+ \\| \\d+ \\| (\\d+) \\|").FindAllStringSubmatch(read("conformance/REPORT.md"), -1)
 	said := regexp.MustCompile(`real controllers of (\w+) Kubernetes versions and through Setpoint, some ([\d,]+) steps each`).FindStringSubmatch(read("README.md"))

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // Of kinds whose modules can't be fetched, or are very large, the fields are written down here
@@ -118,11 +119,8 @@ var (
 // blocks returns the fenced texts of a page, of one language.
 func blocks(t *testing.T, page, language string) (all []string) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/guides/" + page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, found := range fenced.FindAllStringSubmatch(string(text), -1) {
+	text := testpages.Read(t, "../../docs/guides/"+page)
+	for _, found := range fenced.FindAllStringSubmatch(text, -1) {
 		if found[1] == language {
 			all = append(all, found[2])
 		}

@@ -5,7 +5,6 @@ import (
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -17,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/check"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // The types of go-sarif are not used: they lose what is absent, or not known. Its package has the schema.
@@ -59,11 +59,8 @@ func TestSARIFIsThatOfTheSchema(t *testing.T) {
 		}
 		return result.Errors()
 	}
-	hpa, err := os.ReadFile("../../examples/simulation/hpa.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	old := string(hpa)
+	hpa := testpages.Read(t, "../../examples/simulation/hpa.yaml")
+	old := hpa
 	asIs := func(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return own }
 	for name, now := range map[string]string{
 		"the same":     old,

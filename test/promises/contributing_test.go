@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // pathPattern matches paths of the repository in CONTRIBUTING.md.
@@ -17,7 +18,7 @@ var pathPattern = regexp.MustCompile("`((?:[a-z][a-z0-9.-]*/)+[A-Za-z0-9_.-]*)`"
 // The walk through the code leads to files that are there.
 func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 	t.Parallel()
-	_, walk, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## A walk through the code\n")
+	_, walk, _ := strings.Cut(testpages.Read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## A walk through the code\n")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	named := 0
 	for _, match := range pathPattern.FindAllStringSubmatch(walk, -1) {
@@ -35,7 +36,7 @@ func TestTheWalkThroughTheCodeNamesFilesThatExist(t *testing.T) {
 // The lists of what to touch name files that are there.
 func TestAddingNamesFilesThatExist(t *testing.T) {
 	t.Parallel()
-	page := read(t, filepath.Join(root, "docs/internals/adding.md"))
+	page := testpages.Read(t, filepath.Join(root, "docs/internals/adding.md"))
 	named := pathPattern.FindAllStringSubmatch(page, -1)
 	for _, match := range named {
 		if _, err := os.Stat(filepath.Join(root, match[1])); err != nil {
@@ -51,7 +52,7 @@ func TestAddingNamesFilesThatExist(t *testing.T) {
 // runs in its cluster, and not as a unit.
 func TestAddingAPlatformNamesEveryFileThatListsThem(t *testing.T) {
 	t.Parallel()
-	_, steps, _ := strings.Cut(read(t, filepath.Join(root, "docs/internals/adding.md")), "\n## A platform\n")
+	_, steps, _ := strings.Cut(testpages.Read(t, filepath.Join(root, "docs/internals/adding.md")), "\n## A platform\n")
 	steps, _, _ = strings.Cut(steps, "\n## ")
 	platforms := programs.Platforms()
 	delete(platforms, "kubernetes")
@@ -77,7 +78,7 @@ func TestAddingAPlatformNamesEveryFileThatListsThem(t *testing.T) {
 		if info, err := entry.Info(); err != nil || info.Size() > 1<<20 {
 			return err
 		}
-		if !lists(read(t, path)) {
+		if !lists(testpages.Read(t, path)) {
 			return nil
 		}
 		if found++; !strings.Contains(steps, "`"+name+"`") {
@@ -93,7 +94,7 @@ func TestAddingAPlatformNamesEveryFileThatListsThem(t *testing.T) {
 // The layout has each folder.
 func TestTheLayoutHasEveryFolder(t *testing.T) {
 	t.Parallel()
-	_, layout, _ := strings.Cut(read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")
+	_, layout, _ := strings.Cut(testpages.Read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")
 	layout, _, _ = strings.Cut(layout, "\n## ")
 	seen := 0
 	for _, parent := range []string{"", "test/", "internal/", "server/"} {

@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // CI runs make test with the programs that a newcomer has, so that a test that starts any other
@@ -43,11 +45,11 @@ func TestMakeTestFindsOnlyANewcomersPrograms(t *testing.T) {
 			t.Errorf("%s: %v, found %t, want %t", name, err, err == nil, want)
 		}
 	}
-	recipe := regexp.MustCompile(`(?m)^test:.*\n(?:\t.*\n)*`).FindString(read(t, "../../Makefile"))
+	recipe := regexp.MustCompile(`(?m)^test:.*\n(?:\t.*\n)*`).FindString(testpages.Read(t, "../../Makefile"))
 	if !strings.Contains(recipe, "\n\tPATH=\"$$(scripts/newcomer-path.sh ") {
 		t.Errorf("make test does not use that PATH:\n%s", recipe)
 	}
-	if !regexp.MustCompile(`(?m)^export CI=1\b`).MatchString(read(t, "../../.ci/run")) {
+	if !regexp.MustCompile(`(?m)^export CI=1\b`).MatchString(testpages.Read(t, "../../.ci/run")) {
 		t.Error(".ci/run does not set CI")
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 var (
@@ -19,19 +21,10 @@ const (
 	docs = root + "/docs/operate"
 )
 
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
 // promises returns the part of the threat model that links promises.
 func promises(t *testing.T) string {
 	t.Helper()
-	_, part, found := strings.Cut(read(t, filepath.Join(docs, "threat-model.md")), "\n## The promises and their tests\n")
+	_, part, found := strings.Cut(testpages.Read(t, filepath.Join(docs, "threat-model.md")), "\n## The promises and their tests\n")
 	if !found {
 		t.Fatal("docs/operate/threat-model.md has no promises")
 	}
@@ -113,7 +106,7 @@ func TestEveryPromiseHasAMutation(t *testing.T) {
 
 func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
 	anchors := make(map[string]bool)
-	for line := range strings.Lines(read(t, filepath.Join(docs, "security.md"))) {
+	for line := range strings.Lines(testpages.Read(t, filepath.Join(docs, "security.md"))) {
 		heading, ok := strings.CutPrefix(line, "# ")
 		if !ok {
 			heading, ok = strings.CutPrefix(line, "## ")

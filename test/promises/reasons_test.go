@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
@@ -81,7 +82,7 @@ func TestEveryReasonIsExplained(t *testing.T) {
 
 	explained := map[string]bool{}
 	name := regexp.MustCompile("`([A-Za-z_]+)`")
-	for line := range strings.Lines(read(t, "../../docs/reference/reasons.md")) {
+	for line := range strings.Lines(testpages.Read(t, "../../docs/reference/reasons.md")) {
 		if cells := strings.Split(line, "|"); len(cells) > 3 {
 			for _, match := range name.FindAllStringSubmatch(cells[1], -1) {
 				explained[match[1]] = true

@@ -2,7 +2,6 @@ package manifest_test
 
 import (
 	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestEveryVersionBecomesV2(t *testing.T) {
@@ -53,11 +53,7 @@ func TestAGeneratedName(t *testing.T) {
 
 func testdata(t testing.TB, file string) []byte {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
+	return []byte(testpages.Read(t, filepath.Join("testdata", file)))
 }
 
 // autoscalerYAML is a valid autoscaler of the given version with further lines of spec.

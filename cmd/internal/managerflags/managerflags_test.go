@@ -1,20 +1,18 @@
 package managerflags
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // docs/reference/profiles.md has the flags and what they stand for.
 func TestFlagsOfTheControllerManagerAreDocumented(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/reference/profiles.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "../../../docs/reference/profiles.md")
 	rows := map[string][]string{}
-	for line := range strings.SplitSeq(string(page), "\n") {
+	for line := range strings.SplitSeq(page, "\n") {
 		cells := strings.Split(strings.Trim(line, "| "), " | ")
 		if name, ok := strings.CutPrefix(cells[0], "`--"); ok && strings.Contains(name, "horizontal-pod-autoscaler") {
 			rows[strings.TrimSuffix(name, "`")] = cells

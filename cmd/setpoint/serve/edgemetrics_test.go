@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
@@ -145,12 +146,9 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 // The files are checked at the documented interval.
 func TestTheFilesAreLookedAtAsOftenAsIsSaid(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/operate/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "../../../docs/operate/security.md")
 	for what, interval := range map[string]time.Duration{"certificates": certs.DefaultInterval, "other files": files.DefaultInterval} {
-		if interval != 5*time.Second || !strings.Contains(string(page), "checks these files and the TLS files every 5 seconds") {
+		if interval != 5*time.Second || !strings.Contains(page, "checks these files and the TLS files every 5 seconds") {
 			t.Errorf("%s are looked at every %s", what, interval)
 		}
 	}

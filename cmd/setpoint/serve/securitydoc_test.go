@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
@@ -133,21 +134,15 @@ func tokenOfPage(t *testing.T, page string) (token, tokens string) {
 // where they say so and nowhere else.
 func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/operate/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	deployed, err := os.ReadFile("../../../deploy/kustomize/service/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, policy, found := strings.Cut(string(page), "## The policy\n\n```yaml\n")
+	page := testpages.Read(t, "../../../docs/operate/security.md")
+	deployed := testpages.Read(t, "../../../deploy/kustomize/service/policy.yaml")
+	_, policy, found := strings.Cut(page, "## The policy\n\n```yaml\n")
 	policy, _, _ = strings.Cut(policy, "```")
 	if !found {
 		t.Fatal("the page shows no policy")
 	}
-	token, tokens := tokenOfPage(t, string(page))
-	quick := heredoc(t, string(page), "policy.yaml")
+	token, tokens := tokenOfPage(t, page)
+	quick := heredoc(t, page, "policy.yaml")
 	// Only --record and status with names need these, as the page says.
 	reading := []string{"Targets.GetTarget"}
 	for _, tt := range []struct {
@@ -156,7 +151,7 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 	}{
 		{"in five minutes", quick, "prod-eu", "shop", nil},
 		{"the policy", policy, "prod-eu", "shop", nil},
-		{"deployed", strings.ReplaceAll(string(deployed), "agent-default", "agent-shop"), "default", "shop", nil},
+		{"deployed", strings.ReplaceAll(deployed, "agent-default", "agent-shop"), "default", "shop", nil},
 		{"without read it may not record", strings.Replace(quick, ", read]", "]", 1), "prod-eu", "shop", reading},
 		{"without delete it is refused", strings.Replace(quick, ", delete", "", 1), "prod-eu", "shop", []string{"Recommender.DeleteIncarnation"}},
 	} {
@@ -176,19 +171,16 @@ func TestThePoliciesShownLetAnAgentWork(t *testing.T) {
 // The last command of the page accepts the files made on the page.
 func TestTheFilesOfFiveMinutesAreTaken(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/operate/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, tokens := tokenOfPage(t, string(page))
+	page := testpages.Read(t, "../../../docs/operate/security.md")
+	_, tokens := tokenOfPage(t, page)
 	folder := t.TempDir()
 	clitest.Certificate(t, folder, time.Now().Add(time.Hour))
-	for name, text := range map[string]string{"tokens.yaml": tokens, "policy.yaml": heredoc(t, string(page), "policy.yaml")} {
+	for name, text := range map[string]string{"tokens.yaml": tokens, "policy.yaml": heredoc(t, page, "policy.yaml")} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
-	_, command, found := strings.Cut(string(page), "\n    setpoint serve --auth-tokens-file tokens.yaml ")
+	_, command, found := strings.Cut(page, "\n    setpoint serve --auth-tokens-file tokens.yaml ")
 	command, _, _ = strings.Cut("serve --auth-tokens-file tokens.yaml "+command, "\n")
 	if !found {
 		t.Fatal("the page ends with another command")

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -145,7 +146,7 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 		t.Error(text.Stdout)
 	}
 	// Where the count is not known no side counts: with one of a single hour all are about that hour.
-	lines := strings.SplitAfter(read(t, count), "\n")
+	lines := strings.SplitAfter(testpages.Read(t, count), "\n")
 	hour := filepath.Join(t.TempDir(), "hour.csv")
 	if err := os.WriteFile(hour, []byte(strings.Join(lines[:121], "")), 0o600); err != nil {
 		t.Fatal(err)
@@ -192,14 +193,11 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 func TestThePageShowsTheBacktest(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Chdir("../../..")
-	page, err := os.ReadFile("docs/guides/simulation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "docs/guides/simulation.md")
 	const command = "backtest --spec examples/simulation/careful.yaml --cpu-limit=1 --idle=cpu=20m examples/simulation/flight.jsonl.gz"
 	got := run(t, "", strings.Fields(command)...)
 	shown, _, _ := strings.Cut(got.Stdout, "  assumed where")
-	if got.Code != 0 || !strings.Contains(string(page), "setpoint "+command+"\n") || !strings.Contains(string(page), shown+"…\n") {
+	if got.Code != 0 || !strings.Contains(page, "setpoint "+command+"\n") || !strings.Contains(page, shown+"…\n") {
 		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
 	}
 }

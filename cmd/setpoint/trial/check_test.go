@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 const flightOfExamples = "../../../examples/simulation/flight.jsonl.gz"
@@ -63,7 +64,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 // Specs come as kubectl and Helm write them, on standard input too, beside objects of other kinds.
 func TestSpecsFromAnywhere(t *testing.T) {
 	t.Parallel()
-	hpa := read(t, "../../../examples/simulation/hpa.yaml")
+	hpa := testpages.Read(t, "../../../examples/simulation/hpa.yaml")
 	helm := "---\n# Source: shop/templates/service.yaml\napiVersion: v1\nkind: Service\nmetadata: {name: web}\n---\n# Source: shop/templates/hpa.yaml\n" + strings.Replace(hpa, "maxReplicas: 50", "maxReplicas: 40", 1)
 	list := "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(strings.TrimSpace(hpa), "\n", "\n  ") + "\n  status: {currentReplicas: 3, desiredReplicas: 3, currentMetrics: null}\n"
 	got := run(t, helm, "check", "--old", clitest.File(t, "list.yaml", list), "--new=-", "-o=json")
@@ -100,7 +101,7 @@ func TestCheckTellsItsVerdict(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	if err := os.Link(flightOfExamples, filepath.Join(folder, "a.jsonl.gz")); err != nil {
-		data := read(t, flightOfExamples)
+		data := testpages.Read(t, flightOfExamples)
 		if err := os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), []byte(data), 0o600); err != nil {
 			t.Fatal(err)
 		}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // workspace is a Git repository of a team, with a spec, its recording and rules.
@@ -34,20 +35,11 @@ func newWorkspace(t *testing.T) *workspace {
 	t.Helper()
 	w := &workspace{t, t.TempDir()}
 	w.git("init", "-q", "-b", "main")
-	w.write("manifests/web.yaml", read(t, "../../../examples/simulation/hpa.yaml"))
-	w.write("recordings/web.jsonl.gz", read(t, "../../../examples/simulation/flight.jsonl.gz"))
+	w.write("manifests/web.yaml", testpages.Read(t, "../../../examples/simulation/hpa.yaml"))
+	w.write("recordings/web.jsonl.gz", testpages.Read(t, "../../../examples/simulation/flight.jsonl.gz"))
 	w.write(".setpoint/check.yaml", rulesOfTeam)
 	w.commit("the spec, and what is known of it")
 	return w
-}
-
-func read(t *testing.T, name string) string {
-	t.Helper()
-	data, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
 }
 
 func (w *workspace) write(name, content string) {
@@ -105,13 +97,13 @@ func requests(t *testing.T) map[string]struct {
 	code int
 	says []string
 } {
-	own := read(t, "../../../examples/simulation/hpa.yaml")
+	own := testpages.Read(t, "../../../examples/simulation/hpa.yaml")
 	return map[string]struct {
 		spec string
 		code int
 		says []string
 	}{
-		"costly":  {read(t, "../../../examples/simulation/careful.yaml"), 1, []string{"❌ setpoint check: failed", "| ❌ | `shop/web` | changed |", "(+36.7 %)", "replica-hours", "old      ▂", "new      ▃", "misses by"}},
+		"costly":  {testpages.Read(t, "../../../examples/simulation/careful.yaml"), 1, []string{"❌ setpoint check: failed", "| ❌ | `shop/web` | changed |", "(+36.7 %)", "replica-hours", "old      ▂", "new      ▃", "misses by"}},
 		"cheaper": {strings.Replace(own, "averageUtilization: 60", "averageUtilization: 62", 1), 0, []string{"✅ setpoint check: passed", "`shop/web` | changed |", "(-2.7 %)", "old      ▂"}},
 	}
 }
@@ -178,7 +170,7 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 				if code, out = w.shell(step.Run, env...); code != 0 && step.ID != "check" {
 					t.Fatalf("step %s exits with %d\n%s", step.ID, code, out)
 				}
-				for line := range strings.Lines(read(t, outputs)) {
+				for line := range strings.Lines(testpages.Read(t, outputs)) {
 					key, value, _ := strings.Cut(strings.TrimSpace(line), "=")
 					values["steps."+step.ID+".outputs."+key] = value
 				}
@@ -186,8 +178,8 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 			if code != request.code {
 				t.Errorf("exit code %d, want %d", code, request.code)
 			}
-			says(t, read(t, summary), request.says)
-			reports(t, read(t, values["steps.check.outputs.sarif"]), read(t, values["steps.check.outputs.junit"]), request.code)
+			says(t, testpages.Read(t, summary), request.says)
+			reports(t, testpages.Read(t, values["steps.check.outputs.sarif"]), testpages.Read(t, values["steps.check.outputs.junit"]), request.code)
 		})
 	}
 }
@@ -197,7 +189,7 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 func TestTheActionFindsTheProgram(t *testing.T) {
 	t.Parallel()
 	var act action
-	if err := yaml.Unmarshal([]byte(read(t, "../../../deploy/check/action.yml")), &act); err != nil {
+	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act); err != nil {
 		t.Fatal(err)
 	}
 	root, err := filepath.Abs("../../..")
@@ -232,7 +224,7 @@ func TestTheActionFindsTheProgram(t *testing.T) {
 			if program == "" {
 				program = w.folder + "/setpoint"
 			}
-			if got := read(t, outputs); got != "program="+program+"\n" {
+			if got := testpages.Read(t, outputs); got != "program="+program+"\n" {
 				t.Errorf("the output is %q", got)
 			}
 		})
@@ -246,7 +238,7 @@ func TestTheActionFindsTheProgram(t *testing.T) {
 func TestNamesAreNoCommandsOfTheRunner(t *testing.T) {
 	t.Parallel()
 	var act action
-	if err := yaml.Unmarshal([]byte(read(t, "../../../deploy/check/action.yml")), &act); err != nil {
+	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act); err != nil {
 		t.Fatal(err)
 	}
 	w := &workspace{t, t.TempDir()}
@@ -254,7 +246,7 @@ func TestNamesAreNoCommandsOfTheRunner(t *testing.T) {
 	w.write("a", "")
 	w.commit("a")
 	base := w.git("rev-parse", "main")
-	hpa := read(t, "../../../examples/simulation/hpa.yaml")
+	hpa := testpages.Read(t, "../../../examples/simulation/hpa.yaml")
 	for i, name := range []string{"::error title=x::Setpoint says merge it.yaml", "::stop-commands::x.yaml", "##[add-mask]shop.yaml"} {
 		w.write(name, strings.Replace(hpa, "name: web", "name: web"+string(rune('a'+i)), 1))
 	}
@@ -291,7 +283,7 @@ func TestARecordingThatIsTakenAwayCounts(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorkspace(t)
-			w.branch("pr", strings.Replace(read(t, "../../../examples/simulation/hpa.yaml"), "minReplicas: 2", "minReplicas: 40", 1))
+			w.branch("pr", strings.Replace(testpages.Read(t, "../../../examples/simulation/hpa.yaml"), "minReplicas: 2", "minReplicas: 40", 1))
 			program := clitest.Setpoint(t, t.TempDir())
 			code, out := w.shell(script + "; git add -A; git -c user.name=a -c user.email=a@example.com commit -qm x; " + program + " check --git main...pr")
 			if code != 1 {
@@ -310,7 +302,7 @@ func TestTheTemplateChecksMergeRequests(t *testing.T) {
 		Script    []string
 		Variables map[string]string
 	}
-	if err := yaml.Unmarshal([]byte(read(t, "../../../deploy/check/gitlab.yml")), &template); err != nil {
+	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/gitlab.yml")), &template); err != nil {
 		t.Fatal(err)
 	}
 	job := template["setpoint-check"]
@@ -330,8 +322,8 @@ func TestTheTemplateChecksMergeRequests(t *testing.T) {
 			if code != request.code {
 				t.Errorf("exit code %d, want %d\n%s", code, request.code, out)
 			}
-			says(t, read(t, filepath.Join(w.folder, "setpoint-check.md")), request.says)
-			reports(t, read(t, filepath.Join(w.folder, "setpoint-check.sarif")), read(t, filepath.Join(w.folder, "setpoint-check.xml")), request.code)
+			says(t, testpages.Read(t, filepath.Join(w.folder, "setpoint-check.md")), request.says)
+			reports(t, testpages.Read(t, filepath.Join(w.folder, "setpoint-check.sarif")), testpages.Read(t, filepath.Join(w.folder, "setpoint-check.xml")), request.code)
 		})
 	}
 }
@@ -340,7 +332,7 @@ func TestTheTemplateChecksMergeRequests(t *testing.T) {
 func dropped(t *testing.T, name string, keys ...string) string {
 	t.Helper()
 	var all any
-	if err := yaml.Unmarshal([]byte(read(t, name)), &all); err != nil {
+	if err := yaml.Unmarshal([]byte(testpages.Read(t, name)), &all); err != nil {
 		t.Fatal(err)
 	}
 	var drop func(any)

@@ -26,6 +26,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -227,7 +228,7 @@ func TestWhatTheClosedLoopPredictsIsWhatHappens(t *testing.T) {
 			})
 		}
 	})
-	page := read(t, closedLoopPage)
+	page := testpages.Read(t, closedLoopPage)
 	if !testlength.Full() && !*update {
 		t.Log("each third workload is run: all with FULL=1")
 		for _, pair := range rows {

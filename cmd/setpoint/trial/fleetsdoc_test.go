@@ -3,32 +3,26 @@ package trial
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/simulation/report"
 )
 
 // The table of docs/concepts/fleets.md has what the simulation says today.
 func TestThePageOfFleetsHasTodaysFigures(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("../../../docs/concepts/fleets.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	text, err := os.ReadFile(clusters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "../../../docs/concepts/fleets.md")
+	text := testpages.Read(t, clusters)
 	const fault = "cluster: down"
-	if strings.Count(string(text), fault) != 1 {
+	if strings.Count(text, fault) != 1 {
 		t.Fatalf("%s has no %q", clusters, fault)
 	}
 	for _, other := range []string{fault, "calls: gone", "calls: late, by: 2m", "writes: late, by: 2m"} {
-		file := clitest.File(t, strings.NewReplacer(" ", "", ":", "", ",", "").Replace(other)+".yaml", strings.Replace(string(text), fault, other, 1))
+		file := clitest.File(t, strings.NewReplacer(" ", "", ":", "", ",", "").Replace(other)+".yaml", strings.Replace(text, fault, other, 1))
 		got := run(t, "", "simulate", "-f", file, clustersBy, "-o", "json")
 		if got.Code != 0 {
 			t.Fatalf("%s: exit code %d, %s", other, got.Code, got.Stderr)
@@ -52,7 +46,7 @@ func TestThePageOfFleetsHasTodaysFigures(t *testing.T) {
 				row += fmt.Sprintf(" %s, %d, %.1f |", short, f.MovedReplicas, f.ReplicaHours)
 			}
 		}
-		if !strings.Contains(string(page), row) {
+		if !strings.Contains(page, row) {
 			t.Errorf("docs/concepts/fleets.md lacks\n%s", row)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 const (
@@ -37,16 +38,13 @@ kind: HorizontalPodAutoscaler
 metadata: {name: web, annotations: {password: hunter2, setpoint.dev/stages: '{"windowThroughFailures": true}'}}
 spec: {maxReplicas: 37, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}
 `)
-	text, err := os.ReadFile(simulated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testpages.Read(t, simulated)
 	got := run(t, "", "simulate", "-f", simulated, "--compare", spec, careful, "-o", "html")
 	page := html.UnescapeString(got.Stdout)
 	if got.Code != 0 || strings.Contains(page, "hunter2") {
 		t.Errorf("exit code %d, %s; what is beside the spec is shown: %t", got.Code, got.Stderr, strings.Contains(page, "hunter2"))
 	}
-	for _, want := range []string{"<summary>" + spec + "</summary>", "<summary>" + careful + "</summary>", "<pre>" + string(text), "maxReplicas: 37\n", "windowThroughFailures: true"} {
+	for _, want := range []string{"<summary>" + spec + "</summary>", "<summary>" + careful + "</summary>", "<pre>" + text, "maxReplicas: 37\n", "windowThroughFailures: true"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("the page lacks %q", want)
 		}
@@ -203,17 +201,14 @@ func TestSimulateEndsSimulationsThatAreTooLarge(t *testing.T) {
 // The page shows what the example prints.
 func TestThePageShowsWhatTheExamplePrints(t *testing.T) {
 	t.Chdir("../../..")
-	page, err := os.ReadFile("docs/guides/simulation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "docs/guides/simulation.md")
 	got := run(t, "", "simulate", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml")
 	lines := strings.SplitAfter(got.Stdout, "\n")
-	if got.Code != 0 || len(lines) < 25 || !strings.Contains(string(page), strings.Join(lines[:25], "")) {
+	if got.Code != 0 || len(lines) < 25 || !strings.Contains(page, strings.Join(lines[:25], "")) {
 		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s", got.Code, strings.Join(lines[:min(25, len(lines))], ""))
 	}
 	example, err := os.ReadFile("examples/simulation/web.yaml")
-	if err != nil || !strings.Contains(string(page), string(example)) {
+	if err != nil || !strings.Contains(page, string(example)) {
 		t.Errorf("%v, or docs/guides/simulation.md does not show the scenario", err)
 	}
 }

@@ -3,7 +3,6 @@ package trial
 import (
 	"encoding/json"
 	"math"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
@@ -244,13 +244,10 @@ func TestTuneFormsAndExitCodes(t *testing.T) {
 func TestThePageShowsWhatTunePrints(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Chdir("../../..")
-	page, err := os.ReadFile("docs/guides/simulation.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testpages.Read(t, "docs/guides/simulation.md")
 	got := run(t, "", "tune", "-f", "examples/simulation/web.yaml", "examples/simulation/hpa.yaml", "--candidates=60", "--max-lost=0.5", "--max-reversals=20")
 	shown, _, _ := strings.Cut(got.Stdout, "\napiVersion")
-	if got.Code != 0 || !strings.Contains(string(page), strings.TrimSpace(shown)) {
+	if got.Code != 0 || !strings.Contains(page, strings.TrimSpace(shown)) {
 		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
 	}
 }

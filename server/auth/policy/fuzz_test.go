@@ -1,22 +1,19 @@
 package policy_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
 
 // FuzzParse checks that any policy that is taken answers consistently.
 func FuzzParse(f *testing.F) {
-	data, err := os.ReadFile(filepath.Join("testdata", "policy.yaml"))
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(string(data), "token:ci", "prod-eu", "shop")
+	data := testpages.Read(f, filepath.Join("testdata", "policy.yaml"))
+	f.Add(data, "token:ci", "prod-eu", "shop")
 	f.Add(`{"grants": [{"identities": ["*"], "clusters": ["a*b*c"], "verbs": ["*"]}]}`, "token:x", "abc", "")
 	f.Add("grants: []\nlimits: [{burst: unlimited}]", "anonymous", "a", "b")
 	f.Fuzz(func(t *testing.T, text, name, cluster, namespace string) {

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -43,11 +44,8 @@ func who(name string, groups ...string) *auth.Identity {
 
 func example(t testing.TB) *policy.Policy {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join("testdata", "policy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return parse(t, string(data))
+	data := testpages.Read(t, filepath.Join("testdata", "policy.yaml"))
+	return parse(t, data)
 }
 
 func TestExampleGrants(t *testing.T) {

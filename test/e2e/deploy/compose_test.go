@@ -21,6 +21,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -47,12 +48,9 @@ func standIn(t *testing.T, d *daemon, name, program, more string) {
 		}
 	}
 	for from, to := range files {
-		data, err := os.ReadFile(from)
-		if err != nil {
-			t.Fatal(err)
-		}
+		data := testpages.Read(t, from)
 		to = filepath.Join(folder, "root", to)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, data, 0o755)); err != nil {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(data), 0o755)); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -134,12 +135,9 @@ func TestWhatTheServicesOwnProgramHas(t *testing.T) {
 	defer d.must(t, "docker", "rm", container)
 	program := filepath.Join(t.TempDir(), "setpoint")
 	d.must(t, "docker", "cp", container+":/setpoint", program)
-	text, err := os.ReadFile(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testpages.Read(t, program)
 	engine, err := os.ReadFile(repository + "/bin/engine/compressed-best/engine.wasm.br") // web/engine is whose that compiled last
-	if err != nil || !bytes.Contains(text, engine) {
+	if err != nil || !bytes.Contains([]byte(text), engine) {
 		t.Errorf("the playground's engine is not in the program: %v", err)
 	}
 }

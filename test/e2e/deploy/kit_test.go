@@ -8,7 +8,6 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 // repository is its root.
@@ -46,11 +46,7 @@ func image(t *testing.T, d *daemon) string {
 // read returns a file's text.
 func read(t *testing.T, elements ...string) string {
 	t.Helper()
-	data, err := os.ReadFile(filepath.Join(elements...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(data)
+	return testpages.Read(t, filepath.Join(elements...))
 }
 
 // patience bounds waits that take seconds on an idle machine.

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -836,11 +837,7 @@ func filesOfTLS(t *testing.T, c client, at string, files *redistest.TLS, ask fun
 	t.Helper()
 	dir := t.TempDir()
 	read := func(name string) string {
-		text, err := os.ReadFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
+		return testpages.Read(t, name)
 	}
 	ca := read(files.CAFile)
 	to := config{Target: at, CAFile: filepath.Join(dir, "ca.pem"), CertFile: filepath.Join(dir, "own.crt"), KeyFile: filepath.Join(dir, "own.key"), Retry: retry{MaxAttempts: 1}}

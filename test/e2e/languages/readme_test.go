@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -40,11 +41,8 @@ func TestReadmesAsTyped(t *testing.T) {
 				needs(t, command[0] != "" && exec.Command(command[0], command[1:]...).Run() == nil, strings.Join(command, " "), "scripts/node.sh and scripts/python.sh")
 			}
 			clone := clone(t, "clients/"+tc.language, "proto")
-			text, err := os.ReadFile(filepath.Join(clone, "clients", tc.language, "README.md"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			blocks := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(string(text), -1)
+			text := testpages.Read(t, filepath.Join(clone, "clients", tc.language, "README.md"))
+			blocks := regexp.MustCompile("(?ms)^```(\\w+)\n(.*?)^```$").FindAllStringSubmatch(text, -1)
 			if len(blocks) < 2 || blocks[0][1] != "sh" {
 				t.Fatalf("the README begins with %d blocks", len(blocks))
 			}
@@ -98,10 +96,7 @@ func clone(t *testing.T, folders ...string) string {
 	}
 	to := t.TempDir()
 	for _, name := range strings.Fields(string(list)) {
-		text, err := os.ReadFile(filepath.Join(root, name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		text := testpages.Read(t, filepath.Join(root, name))
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -109,7 +104,7 @@ func clone(t *testing.T, folders ...string) string {
 		if strings.HasSuffix(name, ".sh") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(filepath.Join(to, name), text, mode); err != nil {
+		if err := os.WriteFile(filepath.Join(to, name), []byte(text), mode); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -5,7 +5,6 @@ package panels_test
 import (
 	"cmp"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -13,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
 
@@ -133,9 +133,5 @@ const tests = "../../../monitoring/alerts_test.yaml"
 // read returns a file by its path from panels.Folder.
 func read(t *testing.T, path string) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(panels.Folder, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
+	return testpages.Read(t, filepath.Join(panels.Folder, path))
 }

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
 
@@ -35,11 +36,8 @@ func TestTheSwarmsPrometheusScrapesTheStack(t *testing.T) {
 		t.Fatal("monitoring.yaml gives Prometheus no configuration")
 	}
 	for _, c := range configs {
-		text, err := os.ReadFile(filepath.Join(folder, stack.Configs[c.Source].File))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(mounted, filepath.Base(c.Target)), text, 0o600); err != nil {
+		text := testpages.Read(t, filepath.Join(folder, stack.Configs[c.Source].File))
+		if err := os.WriteFile(filepath.Join(mounted, filepath.Base(c.Target)), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}

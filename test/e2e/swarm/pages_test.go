@@ -5,7 +5,6 @@ package swarm
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -14,6 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/markdown"
+	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -86,11 +86,8 @@ func TestThePagesAsTyped(t *testing.T) {
 // blocks are the blocks of commands of a page that are typed here.
 func blocks(t *testing.T, page string, want int) (out []string) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join(repository, "docs", page))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, block := range markdown.Parse(text).Blocks {
+	text := testpages.Read(t, filepath.Join(repository, "docs", page))
+	for _, block := range markdown.Parse([]byte(text)).Blocks {
 		if block.Language == "sh" && strings.Contains(block.Note, typedHere) {
 			out = append(out, block.Text)
 		}
