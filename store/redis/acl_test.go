@@ -202,6 +202,9 @@ func change(t *testing.T, s *redis.Store, from int) {
 			t.Fatal(err)
 		}
 	}
+	if err := s.AppendLog(t.Context(), append(entries, entries...)); err != nil { // several of a full log
+		t.Fatal(err)
+	}
 	if _, err := s.Secret(t.Context(), "page-tokens", []byte("secret")); err != nil {
 		t.Fatal(err)
 	}

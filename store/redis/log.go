@@ -27,12 +27,21 @@ const (
 // keeps reports whether an entry is in the list of those that are kept longer.
 func (s *Store) keeps(e *store.LogEntry) bool { return e.Kept && s.options.KeptLength > 0 }
 
-// trim returns the arguments of an LTRIM that makes room for one entry.
-func trim(list string, length int) []any {
-	if length == 1 {
+// listOf is the list of an entry, and how many it keeps.
+func (s *Store) listOf(e *store.LogEntry) (name string, length int) {
+	p := s.layout.place(e.Key)
+	if s.keeps(e) {
+		return p.kept(), s.options.KeptLength
+	}
+	return p.log(), s.options.LogLength
+}
+
+// trim returns the arguments of an LTRIM that makes room for so many entries.
+func trim(list string, length, more int) []any {
+	if more >= length {
 		return []any{"ltrim", list, "1", "0"} // a range from -0 would be all
 	}
-	return []any{"ltrim", list, strconv.Itoa(1 - length), "-1"}
+	return []any{"ltrim", list, strconv.Itoa(more - length), "-1"}
 }
 
 // AppendLog implements store.Log. It uses one round trip per shard. It does not send an
@@ -45,6 +54,16 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 		return nil
 	}
 	now := strconv.FormatInt(time.Now().UnixMicro(), 10)
+	more := make(map[string]int)        // entries by list
+	leads := make([]bool, len(entries)) // the first of their lists
+	for i := range entries {
+		list, _ := s.listOf(&entries[i])
+		n, known := more[list]
+		if leads[i] = !known; !entries[i].First {
+			n++
+		}
+		more[list] = n
+	}
 	errs := s.perform(ctx, len(entries), &exchange{
 		operation: "append log",
 		once:      true,
@@ -60,13 +79,12 @@ func (s *Store) AppendLog(ctx context.Context, entries []store.LogEntry) error {
 			return appendScript.args(whole, []string{p.log(), p.kept()}, e.Value, s.options.LogLength, now, first)
 		},
 		beside: func(i int) (before, after []any) {
-			e := &entries[i]
-			list, length := s.layout.place(e.Key).log(), s.options.LogLength
-			if s.keeps(e) {
-				list, length = s.layout.place(e.Key).kept(), s.options.KeptLength
+			if !leads[i] {
+				return nil, nil
 			}
-			if !e.First {
-				before = trim(list, length)
+			list, length := s.listOf(&entries[i])
+			if more[list] > 0 {
+				before = trim(list, length, more[list])
 			}
 			if s.options.TTL > 0 {
 				after = []any{"pexpire", list, s.ttl}

@@ -103,9 +103,9 @@ return 0`)
 	// appendScript appends ARGV[1] to the list KEYS[1] of a log, which keeps ARGV[2] entries. It
 	// begins with the number ARGV[3], or with one that follows what the entries in KEYS[2], that are
 	// kept longer, came after. With ARGV[4] '1' it appends to an empty log only. It
-	// returns OK, or 0 if a key's value is not a log. An LTRIM before it makes the one here
-	// no write, unless several entries of a log share a round trip; a PEXPIRE after it
-	// says how long the list lives.
+	// returns OK, or 0 if a key's value is not a log. An LTRIM before those of a round trip makes
+	// the one here no write, unless they are more than the list keeps; a PEXPIRE after them says how
+	// long the list lives.
 	appendScript = newScript(`local last, number = redis.call('LINDEX', KEYS[1], -1), tonumber(ARGV[3])
 if last then
   if #last < 8 or string.byte(last) ~= 1 then return 0 end
