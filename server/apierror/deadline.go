@@ -5,6 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
@@ -27,4 +31,18 @@ func CallerGone(ctx context.Context) error {
 		return nil
 	}
 	return err
+}
+
+// OfContext is the error of a call that ended before it changed anything: because its caller has gone or the caller's
+// deadline has passed, or, which is the server's fault, by the server's own limit. It is nil while the call may go on.
+func OfContext(ctx context.Context) error {
+	gone := CallerGone(ctx)
+	switch {
+	case gone != nil:
+		return status.FromContextError(gone).Err()
+	case ctx.Err() != nil:
+		return New(codes.Unavailable, setpointv1.ErrorReason_ERROR_REASON_UNSPECIFIED,
+			"the call took longer than the server gives one without a deadline (--request-timeout); nothing was changed, try again")
+	}
+	return nil
 }

@@ -1,11 +1,9 @@
 package apierror
 
 import (
-	"context"
 	"fmt"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -51,12 +49,4 @@ func TooManyEvaluations() error {
 // this limit.
 func overCost(limit, message string) error {
 	return New(codes.ResourceExhausted, setpointv1.ErrorReason_ERROR_REASON_LIMIT_EXCEEDED, message, "limit", limit)
-}
-
-// OfContext is the error of a call whose caller has gone, or whose deadline has passed.
-func OfContext(ctx context.Context) error {
-	if err := ctx.Err(); err != nil {
-		return status.FromContextError(err).Err()
-	}
-	return nil
 }

@@ -277,34 +277,37 @@ func TestTheCallersDeadlineEndsACallThatWaitsForTheStore(t *testing.T) {
 	}
 }
 
-// A call without a deadline gets the server's. Its expiry is the server's fault, not
-// the caller's.
+// A call without a deadline gets the server's. Its expiry, in the store or before anything is read, is the server's fault,
+// not the caller's.
 func TestTheRequestTimeoutBoundsCallsWithoutADeadline(t *testing.T) {
 	t.Parallel()
 	for _, c := range calls() {
-		t.Run(c.name, func(t *testing.T) {
-			t.Parallel()
-			var on atomic.Bool
-			s := servertest.Start(t, func(su *servertest.Setup) {
-				su.Options.RequestTimeout = 20 * time.Millisecond
-				su.Store.OnLoad = func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
-					if on.Load() {
-						<-ctx.Done()
-						return store.Record{}, fmt.Errorf("load: %w", ctx.Err())
-					}
-					return load(ctx, key)
-				}
-			})
-			on.Store(true)
-			err := c.make(t.Context(), s, "x")
-			// Reports are looked up by id before anything is loaded.
-			if c.name == "ReportScale" {
-				err = c.make(t.Context(), s, strings.Repeat("0", 31)+"1")
+		t.Run(c.name, func(t *testing.T) { requestTimeoutBounds(t, c, 20*time.Millisecond) })
+		t.Run(c.name+" before it is read", func(t *testing.T) { requestTimeoutBounds(t, c, time.Nanosecond) })
+	}
+}
+
+func requestTimeoutBounds(t *testing.T, c call, timeout time.Duration) {
+	t.Parallel()
+	var on atomic.Bool
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.RequestTimeout = timeout
+		su.Store.OnLoad = func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
+			if on.Load() {
+				<-ctx.Done()
+				return store.Record{}, fmt.Errorf("load: %w", ctx.Err())
 			}
-			if status.Code(err) != codes.Unavailable {
-				t.Errorf("got %v, want UNAVAILABLE", err)
-			}
-		})
+			return load(ctx, key)
+		}
+	})
+	on.Store(true)
+	err := c.make(t.Context(), s, "x")
+	// Reports are looked up by id before anything is loaded.
+	if c.name == "ReportScale" {
+		err = c.make(t.Context(), s, strings.Repeat("0", 31)+"1")
+	}
+	if status.Code(err) != codes.Unavailable {
+		t.Errorf("got %v, want UNAVAILABLE", err)
 	}
 }
 
