@@ -121,9 +121,10 @@ func sizeOf(a *Answer) int {
 		n += sizeOfMetric(&a.Status.CurrentMetrics[i])
 	}
 	if a.Adjusted != nil {
-		for i := range a.Adjusted.Adjustments {
-			one := &a.Adjusted.Adjustments[i]
-			n += 16 + len(one.Rule) + len(one.Metric) + len(one.Message)
+		for _, list := range [...][]recommender.Adjustment{a.Adjusted.Adjustments, a.Adjusted.Overrides} {
+			for i := range list {
+				n += 16 + len(list[i].Rule) + len(list[i].Metric) + len(list[i].Message)
+			}
 		}
 	}
 	return n

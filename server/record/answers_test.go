@@ -150,15 +150,17 @@ func TestADecisionAnswersPollsOfItsSpec(t *testing.T) {
 
 // Adjustments count as part of an answer: they would else grow beyond the limit.
 func TestAdjustmentsAreWithinTheLimit(t *testing.T) {
-	adjusted := &recommender.Adjusted{Adjustments: make([]recommender.Adjustment, 8)}
-	for i := range adjusted.Adjustments {
-		adjusted.Adjustments[i].Message = strings.Repeat("x", 250)
+	all := make([]recommender.Adjustment, 8)
+	for i := range all {
+		all[i].Message = strings.Repeat("x", 250)
 	}
-	var r Record
-	for i := range 10 {
-		r = r.WithAnswer(Answer{RequestID: fmt.Sprint(i), At: int64(i), Adjusted: adjusted}, Limits{Retention: time.Hour, Count: 32, Bytes: 8 << 10})
-	}
-	if n := len(r.Answers); n < 2 || n > 4 {
-		t.Errorf("%d answers of 2 kB each are within 8 KiB", n)
+	for name, adjusted := range map[string]*recommender.Adjusted{"adjustments": {Adjustments: all}, "overrides that begin or end": {Overrides: all}} {
+		var r Record
+		for i := range 10 {
+			r = r.WithAnswer(Answer{RequestID: fmt.Sprint(i), At: int64(i), Adjusted: adjusted}, Limits{Retention: time.Hour, Count: 32, Bytes: 8 << 10})
+		}
+		if n := len(r.Answers); n < 2 || n > 4 {
+			t.Errorf("%s: %d answers of 2 kB each are within 8 KiB", name, n)
+		}
 	}
 }
