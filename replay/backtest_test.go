@@ -31,19 +31,13 @@ func TestABacktestWithItsOwnSpecReproducesTheRecording(t *testing.T) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			steps, changing := 0, 0
-			for scenario, err := range scenarios(t, file.name) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for scenario := range scenarios(t, file.name) {
 				spec := &scenario.HPA.Spec
 				if changesItsSpec(scenario) {
 					changing++
 					spec = nil // one in place of several would be another
 				}
-				got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
-				if err != nil {
-					t.Fatal(err)
-				}
+				got := backtest(t, scenario, &Question{Spec: spec})
 				steps += got.Compared
 				if got.Mismatched != 0 || got.Different != 0 || got.Recorded != got.Other || got.Compared != len(scenario.Steps) {
 					t.Errorf("%s: %+v", scenario.Name, got)
@@ -74,17 +68,11 @@ func TestABacktestWithOtherBounds(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	scaled, different := 0, 0
-	for scenario, err := range scenarios(t, "fuzz") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for scenario := range scenarios(t, "fuzz") {
 		spec := scenario.HPA.Spec.DeepCopy()
 		one := int32(1)
 		spec.MinReplicas, spec.MaxReplicas = &one, 1
-		got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := backtest(t, scenario, &Question{Spec: spec})
 		different += got.Different
 		if got.Other.Most > 1 && got.Other.Ups > 0 {
 			t.Errorf("%s: a maximum of 1, and up to %d replicas", scenario.Name, got.Other.Most)
@@ -108,10 +96,7 @@ func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 	t.Parallel()
 	backend, steps, different := NewServer(servertest.Start(t).Conn), 0, 0
 	for _, file := range []string{"v1.37", "curated"} {
-		for scenario, err := range scenarios(t, file) {
-			if err != nil {
-				t.Fatal(err)
-			}
+		for scenario := range scenarios(t, file) {
 			if scenario.History != nil || slices.Contains(refused, scenario.Name) || changesItsSpec(scenario) {
 				continue
 			}
@@ -295,17 +280,11 @@ func TestSumsOfAShortPeriod(t *testing.T) {
 		t.Fatal(err)
 	}
 	kubernetes.Defaults(read.Object)
-	for scenario, err := range scenarios(t, "swarm") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for scenario := range scenarios(t, "swarm") {
 		same, most := 0, int32(0)
 		for _, q := range []*Question{{Modelled: true}, {Spec: &read.Object.Spec}} {
 			q.Assumed.CPULimit = 50
-			got, err := RunBacktest(t.Context(), scenario, q)
-			if err != nil {
-				t.Fatal(err)
-			}
+			got := backtest(t, scenario, q)
 			for _, at := range got.Instants {
 				if q.Spec != nil {
 					most = max(most, at.Closed)

@@ -225,10 +225,7 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 // With all pods modelled, the own spec shows by how much the model misses: it is never the recording itself.
 func TestAFlightThatIsModelled(t *testing.T) {
 	t.Parallel()
-	got, err := RunBacktest(t.Context(), flight(t), &Question{Modelled: true, Assumed: Assumed{CPULimit: 1000, Idle: []recommender.ResourceUsage{{Resource: "cpu", Milli: 20}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := backtest(t, flight(t), &Question{Modelled: true, Assumed: Assumed{CPULimit: 1000, Idle: []recommender.ResourceUsage{{Resource: "cpu", Milli: 20}}}})
 	c := got.ClosedLoop
 	if c.RecordedSeconds != 0 || c.ModelledSeconds != got.SpanSeconds {
 		t.Errorf("%+v of %g s", c, got.SpanSeconds)
@@ -249,16 +246,10 @@ func TestAFlightThatIsModelled(t *testing.T) {
 func TestTimeOfAClosedLoopAddsUp(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
-	for scenario, err := range scenarios(t, "fuzz") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for scenario := range scenarios(t, "fuzz") {
 		spec := scenario.HPA.Spec.DeepCopy()
 		spec.MaxReplicas += 2
-		got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
-		if err != nil {
-			t.Fatal(err)
-		}
+		got := backtest(t, scenario, &Question{Spec: spec})
 		c := got.ClosedLoop
 		if sum := c.RecordedSeconds + c.ModelledSeconds + c.UnknownSeconds; math.Abs(sum-got.CoveredSeconds) > 1e-6 || c.LowerBoundSeconds > c.ModelledSeconds {
 			t.Errorf("%s: %+v of %g s", scenario.Name, c, got.CoveredSeconds)

@@ -81,10 +81,7 @@ func TestWithoutStagesNothingIsAnother(t *testing.T) {
 			backend := &both{Engine: NewEngine(), t: t, staged: NewEngine()}
 			runner := NewRunner(backend, Options{})
 			hash := sha256.New()
-			for scenario, err := range scenarios(t, file.name) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for scenario := range scenarios(t, file.name) {
 				if err := runner.Run(t.Context(), scenario, func(*Step) error { return nil }); err != nil {
 					t.Error(err)
 				}
@@ -106,10 +103,7 @@ func TestTheServiceDecidesWithEmptyStagesAsRecorded(t *testing.T) {
 		t.Run(file.name, func(t *testing.T) {
 			t.Parallel()
 			runner, steps := NewRunner(backend, Options{Cluster: file.name}), 0
-			for scenario, err := range scenarios(t, file.name) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for scenario := range scenarios(t, file.name) {
 				if err := runner.Run(t.Context(), scenario, func(s *Step) error {
 					steps += reportDifferences(t, s)
 					return nil

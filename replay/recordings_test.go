@@ -52,10 +52,7 @@ func TestTheEngineDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 			t.Parallel()
 			scenarioCount, steps, compared, saturated := 0, 0, 0, 0
 			runner := NewRunner(NewEngine(), Options{})
-			for scenario, err := range scenarios(t, file.name) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for scenario := range scenarios(t, file.name) {
 				scenarioCount++
 				var counts []int32
 				dependent := false
@@ -96,10 +93,7 @@ func (d *deleting) Delete(ctx context.Context, target string) error {
 // A replay that is interrupted deletes its target, for which its own context no longer serves.
 func TestAnInterruptedReplayDeletesItsTarget(t *testing.T) {
 	t.Parallel()
-	for scenario, err := range scenarios(t, "curated") {
-		if err != nil {
-			t.Fatal(err)
-		}
+	for scenario := range scenarios(t, "curated") {
 		backend := &deleting{Engine: NewEngine()}
 		ctx, cancel := context.WithCancel(t.Context())
 		err := NewRunner(backend, Options{}).Run(ctx, scenario, func(*Step) error { cancel(); return ctx.Err() })
@@ -119,10 +113,7 @@ func TestTheServiceDecidesEveryRecordedStepAsRecorded(t *testing.T) {
 			var refusedHere []string
 			steps, inRefused := 0, 0
 			runner := NewRunner(backend, Options{Cluster: file.name})
-			for scenario, err := range scenarios(t, file.name) {
-				if err != nil {
-					t.Fatal(err)
-				}
+			for scenario := range scenarios(t, file.name) {
 				err := runner.Run(t.Context(), scenario, func(s *Step) error {
 					steps += reportDifferences(t, s)
 					return nil

@@ -55,15 +55,6 @@ func reconciles(n int) {
 	synctest.Wait()
 }
 
-func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
-	t.Helper()
-	o, err := p.Object(t.Context(), key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 // queue is a policy for the world's source; the load is 10 per allocation.
 func queue(job, more string) string {
 	return fmt.Sprintf("metric: {queue: {source: queues, query: %s, average: 10}}\nbehavior: {scaleUp: %s, scaleDown: %s}\n%s", job, atOnce, atOnce, more)
@@ -248,14 +239,14 @@ func TestServersThatDoNotCompare(t *testing.T) {
 				w.register(job{name: "web", count: 2, policy: "cpu: 60"})
 			})
 			time.Sleep(time.Hour)
-			warning := object(t, p, keyOf("web")).Warning
+			warning := agenttest.Object(t, p, keyOf("web")).Warning
 			logged := w.logged.FilterMessage("Nomad's servers").Len()
 			if (want == "") != (warning == "") || !strings.Contains(warning, want) || logged > 1 || (logged == 1) != (want != "") {
 				t.Errorf("%v: got %q, %d lines", builds, warning, logged)
 			}
 			w.server.Replace("1.8.2")
 			time.Sleep(11 * time.Minute)
-			if warning := object(t, p, keyOf("web")).Warning; warning != "" {
+			if warning := agenttest.Object(t, p, keyOf("web")).Warning; warning != "" {
 				t.Errorf("when they have been replaced: %q", warning)
 			}
 		})
@@ -270,7 +261,7 @@ func TestServersThatDoNotCompare(t *testing.T) {
 		w.watch(p)
 		time.Sleep(time.Hour)
 		lines := w.logged.FilterMessage("Nomad's servers").All()
-		if warning := object(t, p, keyOf("web")).Warning; warning != "" || len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0].ContextMap()), "node read") {
+		if warning := agenttest.Object(t, p, keyOf("web")).Warning; warning != "" || len(lines) != 1 || !strings.Contains(fmt.Sprint(lines[0].ContextMap()), "node read") {
 			t.Errorf("got %q, lines %v", warning, lines)
 		}
 	})
@@ -314,7 +305,7 @@ func TestJobsWhoseCountMeansNothingAreHeld(t *testing.T) {
 		for name, why := range map[string]string{
 			"periodic": "periodic", "parameterized": "parameterized", "batch": "of type batch: Nomad would run its finished allocations again", "sysbatch": "of type sysbatch",
 		} {
-			if hold := object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "because it is "+why) {
+			if hold := agenttest.Object(t, p, keyOf(name)).Hold; hold == nil || hold.Reason != nomad.ReasonNotScalable || !strings.Contains(hold.Message, "because it is "+why) {
 				t.Errorf("%s: %+v", name, hold)
 			}
 		}
@@ -613,11 +604,8 @@ func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, p := start(t, func(w *world) { w.register(job{name: "web", count: 4, policy: queue("web", "")}) })
-				o := object(t, p, keyOf("web"))
-				seen, err := p.Observe(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				o := agenttest.Object(t, p, keyOf("web"))
+				seen := agenttest.Observe(t, p, o)
 				w.failing(func(r *http.Request) (int, string) {
 					if r.Method == http.MethodGet {
 						return 0, ""
@@ -628,7 +616,7 @@ func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
 					tt.after(w)
 					return http.StatusInternalServerError, "rpc error: EOF"
 				})
-				err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
+				err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
 				if (err == nil) != (tt.want == nil) || errors.Is(err, agent.ErrMoved) != errors.Is(tt.want, agent.ErrMoved) || tt.want != nil && !strings.Contains(err.Error(), "rpc error: EOF") {
 					t.Errorf("got %v, want %v", err, tt.want)
 				}

@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 )
@@ -198,7 +199,7 @@ func TestFleetOfPolicies(t *testing.T) {
 		_, p := start(t, func(w *world) {
 			w.register(job{name: "web", count: 2, policy: queue("web", "fleet: clusters/f/namespaces/shop/targets/web\n")})
 		})
-		if o := object(t, p, keyOf("web")); o.Fleet != "clusters/f/namespaces/shop/targets/web" {
+		if o := agenttest.Object(t, p, keyOf("web")); o.Fleet != "clusters/f/namespaces/shop/targets/web" {
 			t.Errorf("the object has the fleet %q", o.Fleet)
 		}
 	})
@@ -211,7 +212,7 @@ func TestStagesOfPolicies(t *testing.T) {
 		_, p := start(t, func(w *world) {
 			w.register(job{name: "web", count: 2, policy: queue("web", "stages: {windowThroughFailures: true}\n")})
 		})
-		if o := object(t, p, keyOf("web")); !o.Stages.GetWindowThroughFailures() {
+		if o := agenttest.Object(t, p, keyOf("web")); !o.Stages.GetWindowThroughFailures() {
 			t.Errorf("the object has the stages %v", o.Stages)
 		}
 	})

@@ -113,13 +113,10 @@ func TestWaitingForAConnectionIsNotTheNodesDoing(t *testing.T) {
 		p := w.adapter()
 		w.watch(p)
 		time.Sleep(20 * time.Second)
-		o := object(t, p, keyOf("web"))
+		o := agenttest.Object(t, p, keyOf("web"))
 		observe := func() *setpointv1.RecommendRequest {
 			t.Helper()
-			seen, err := p.Observe(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := agenttest.Observe(t, p, o)
 			return seen.Request
 		}
 		if n := len(observe().GetPodMetrics()); n != 10 {
@@ -244,7 +241,7 @@ func TestANodeThatHangs(t *testing.T) {
 		p := w.adapter()
 		w.watch(p)
 		time.Sleep(20 * time.Second)
-		o := object(t, p, keyOf("web"))
+		o := agenttest.Object(t, p, keyOf("web"))
 		began := time.Now()
 		seen, err := p.Observe(t.Context(), o)
 		if err != nil {
@@ -257,10 +254,7 @@ func TestANodeThatHangs(t *testing.T) {
 			t.Errorf("it took %s and %d requests", took, hanging.Load())
 		}
 		all.Store(true)
-		seen, err = p.Observe(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen = agenttest.Observe(t, p, o)
 		if errs := seen.Request.GetMetricErrors(); len(errs) != 1 || errs[0].GetMetric() != "Resource:cpu" || !strings.Contains(errs[0].GetMessage(), "its node does not answer") {
 			t.Errorf("got %v", errs)
 		}
@@ -283,12 +277,9 @@ func TestManyNodesThatHang(t *testing.T) {
 		p := w.adapter()
 		w.watch(p)
 		time.Sleep(20 * time.Second)
-		o := object(t, p, keyOf("web"))
+		o := agenttest.Object(t, p, keyOf("web"))
 		began := time.Now()
-		seen, err := p.Observe(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		seen := agenttest.Observe(t, p, o)
 		if took, errs := time.Since(began), seen.Request.GetMetricErrors(); took > agent.DefaultRequestTimeout+time.Second || len(errs) != 1 || !strings.Contains(errs[0].GetMessage(), "its node does not answer") {
 			t.Errorf("after %s: %v", took, errs)
 		}
@@ -304,10 +295,7 @@ func TestListsInPages(t *testing.T) {
 		p := w.adapter()
 		w.watch(p)
 		for name, want := range map[string]int{"large": 2500, "late": 3} {
-			seen, err := p.Observe(t.Context(), object(t, p, keyOf(name)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := agenttest.Observe(t, p, agenttest.Object(t, p, keyOf(name)))
 			if n := len(seen.Request.GetPods()); n != want || int(seen.Request.GetScale().GetStatusReplicas()) != want {
 				t.Errorf("%s: %d pods, want %d", name, n, want)
 			}
@@ -326,10 +314,7 @@ func TestOnlyWhatLivesIsRead(t *testing.T) {
 		p := w.adapter()
 		w.watch(p)
 		pods := func() (all, deleting int) {
-			seen, err := p.Observe(t.Context(), object(t, p, keyOf("web")))
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := agenttest.Observe(t, p, agenttest.Object(t, p, keyOf("web")))
 			for _, pod := range seen.Request.GetPods() {
 				if pod.GetDeleting() {
 					deleting++

@@ -129,11 +129,11 @@ func TestFleetOfLabels(t *testing.T) {
 	w, p := start(t)
 	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 	w.label("web", "setpoint.fleet", "clusters/f/namespaces/shop/targets/web")
-	if o := object(t, p, key); o.Fleet != "clusters/f/namespaces/shop/targets/web" || o.Hold != nil {
+	if o := agenttest.Object(t, p, key); o.Fleet != "clusters/f/namespaces/shop/targets/web" || o.Hold != nil {
 		t.Errorf("the object has the fleet %q, and is held: %v", o.Fleet, o.Hold)
 	}
 	w.label("web", "setpoint.fleet", "web")
-	if o := object(t, p, key); o.Hold == nil || !strings.HasPrefix(o.Hold.Message, "setpoint.fleet: must be the whole name of a fleet") {
+	if o := agenttest.Object(t, p, key); o.Hold == nil || !strings.HasPrefix(o.Hold.Message, "setpoint.fleet: must be the whole name of a fleet") {
 		t.Errorf("held: %+v", o.Hold)
 	}
 }
@@ -144,7 +144,7 @@ func TestStagesOfLabels(t *testing.T) {
 	w, p := start(t)
 	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 	w.label("web", "setpoint.stages", "windowThroughFailures: true")
-	if o := object(t, p, key); !o.Stages.GetWindowThroughFailures() {
+	if o := agenttest.Object(t, p, key); !o.Stages.GetWindowThroughFailures() {
 		t.Errorf("the object has the stages %v", o.Stages)
 	}
 }

@@ -30,23 +30,11 @@ func start(t *testing.T) (*world, agent.Watched) {
 	return w, w.Platform()
 }
 
-func object(t *testing.T, p agent.Platform, key agent.Key) *agent.Object {
-	t.Helper()
-	o, err := p.Object(t.Context(), key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 func TestNothingButTheCountIsWritten(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
-	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
-	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	seen := agenttest.Observe(t, p, o)
 	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +52,8 @@ func TestNothingButTheCountIsWritten(t *testing.T) {
 func TestAChangeOfAnythingIsDecidedAgain(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
-	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
-	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	seen := agenttest.Observe(t, p, o)
 	w.edit("web", func(s *fakeService) {
 		s.spec["TaskTemplate"] = map[string]any{"ContainerSpec": map[string]any{"Image": "web:2"}}
 	})
@@ -97,15 +82,12 @@ func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w, p := start(t)
-			o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
-			seen, err := p.Observe(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+			seen := agenttest.Observe(t, p, o)
 			w.mu.Lock()
 			w.unanswered = func() { tt.after(w) }
 			w.mu.Unlock()
-			err = p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
+			err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7})
 			if (err == nil) != (tt.want == nil) || errors.Is(err, agent.ErrMoved) != errors.Is(tt.want, agent.ErrMoved) || tt.want != nil && !strings.Contains(err.Error(), "EOF") {
 				t.Errorf("got %v, want %v", err, tt.want)
 			}
@@ -123,7 +105,7 @@ func TestServicesThatHaveNoCountAreRefusedByName(t *testing.T) {
 			t.Parallel()
 			w, p := start(t)
 			w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "3"}, map[string]any{mode: map[string]any{}})
-			hold := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}).Hold
+			hold := agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}).Hold
 			if hold == nil || hold.Reason != swarm.ReasonNotReplicated || !strings.HasPrefix(hold.Message, want) {
 				t.Errorf("got %+v, want %s", hold, want)
 			}
@@ -139,10 +121,10 @@ func TestAWrongLabelHoldsItsServiceOnly(t *testing.T) {
 		labels := s.spec["Labels"].(map[string]any)
 		labels["setpoint.metric.queue.source"] = "nowhere"
 	})
-	if hold := object(t, p, right).Hold; hold != nil {
+	if hold := agenttest.Object(t, p, right).Hold; hold != nil {
 		t.Errorf("the other service is held: %+v", hold)
 	}
-	hold := object(t, p, wrong).Hold
+	hold := agenttest.Object(t, p, wrong).Hold
 	if hold == nil || hold.Outcome != agent.OutcomeInvalid || hold.Message != "setpoint.metric.queue.source: there is no such source" {
 		t.Errorf("got %+v", hold)
 	}
@@ -180,7 +162,7 @@ func TestAnUpdateThatMayRollBackIsWaitedFor(t *testing.T) {
 				s.spec["UpdateConfig"] = map[string]any{"FailureAction": tt.onFailure}
 				s.spec["Labels"].(map[string]any)["setpoint.scaleUpInUpdates"] = strconv.FormatBool(tt.up)
 			})
-			o := object(t, p, key)
+			o := agenttest.Object(t, p, key)
 			seen, err := p.Observe(t.Context(), o)
 			if err != nil || o.Hold != nil {
 				t.Fatalf("it is not observed: %+v, %v", o.Hold, err)
@@ -249,7 +231,7 @@ func TestOnlyAServiceOfThatVeryNameThatHasOptedInIsThere(t *testing.T) {
 			t.Errorf("%s: %v, want ErrGone", gone, err)
 		}
 	}
-	object(t, p, key)
+	agenttest.Object(t, p, key)
 	// Amid an election the engine may say so of one that is there: its history would be deleted.
 	for _, instead := range []string{"", "other"} {
 		w.mu.Lock()
@@ -266,11 +248,8 @@ func TestWithoutASourceOfUsageCPUFails(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
 	w.create("web", map[string]any{swarm.EnableLabel: "true", "setpoint.max": "3", "setpoint.cpu": "60"}, map[string]any{"Replicated": map[string]any{"Replicas": 2.0}})
-	o := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
-	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	o := agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
+	seen := agenttest.Observe(t, p, o)
 	failed := seen.Request.GetMetricErrors()
 	if len(failed) != 1 || failed[0].GetMetric() != "Resource:cpu" || len(seen.Request.GetPodMetrics()) > 0 {
 		t.Errorf("errors %v, usage %v", failed, seen.Request.GetPodMetrics())
@@ -284,7 +263,7 @@ func TestARoundReadsTheServiceTwiceAndItsTasksOnce(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
 	key := w.Create(agenttest.Workload{Name: "web", Replicas: 4})
-	o := object(t, p, key)
+	o := agenttest.Object(t, p, key)
 	if _, err := p.Observe(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
@@ -423,7 +402,7 @@ func TestASwarmHasAnID(t *testing.T) {
 func TestAModeThatChangesMeanwhileIsSeen(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
-	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
 	w.edit("web", func(s *fakeService) { s.spec["Mode"] = map[string]any{"Global": map[string]any{}} })
 	var held *agent.HoldError
 	if _, err := p.Observe(t.Context(), o); !errors.As(err, &held) {
@@ -449,7 +428,7 @@ func TestAWatchThatStopsIsNoFailure(t *testing.T) {
 func TestAnEngineThatIsReplaced(t *testing.T) {
 	t.Parallel()
 	w, p := start(t)
-	o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+	o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
 	w.mu.Lock()
 	w.speaks = "1.44"
 	w.mu.Unlock()
@@ -460,10 +439,7 @@ func TestAnEngineThatIsReplaced(t *testing.T) {
 	if err := p.Watch(ctx, func(agent.Key) { cancel() }); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := agenttest.Observe(t, p, o)
 	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil || w.Replicas("web") != 7 {
 		t.Errorf("%d replicas: %v", w.Replicas("web"), err)
 	}
@@ -518,16 +494,13 @@ func TestAnEngineThatHangs(t *testing.T) {
 				w := newWorld(t)
 				w.options.Timeout = 5 * time.Second
 				p := w.Platform()
-				o := object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
-				seen, err := p.Observe(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
+				seen := agenttest.Observe(t, p, o)
 				w.mu.Lock()
 				w.hang = tt.hang
 				w.mu.Unlock()
 				began := time.Now()
-				err = tt.step(w, p, o, seen)
+				err := tt.step(w, p, o, seen)
 				if want := "the engine gave no answer for 5s (asked for: " + tt.call + ")"; !errors.Is(err, context.DeadlineExceeded) || time.Since(began) > 6*time.Second || !strings.Contains(err.Error(), want) {
 					t.Errorf("after %s: %v", time.Since(began), err)
 				}
@@ -546,7 +519,7 @@ func TestUsageComesFromNodes(t *testing.T) {
 	w.mu.Lock()
 	s.tasks[0]["NodeID"], s.tasks[1]["NodeID"], s.tasks[2]["NodeID"] = "node1", "node1", "node2"
 	w.mu.Unlock()
-	o := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
+	o := agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
 	seen, err := p.Observe(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -586,10 +559,7 @@ func TestMemoryThatIsNotAccounted(t *testing.T) {
 	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: []nodes.TaskUsage{usage}}, now, true); err != nil {
 		t.Fatal(err)
 	}
-	seen, err := p.Observe(t.Context(), object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := agenttest.Observe(t, p, agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}))
 	errs := seen.Request.GetMetricErrors()
 	if len(errs) != 1 || errs[0].GetMetric() != "Resource:memory" || !strings.Contains(errs[0].GetMessage(), "cgroup_enable=memory") {
 		t.Errorf("got %v", errs)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 )
@@ -52,14 +53,11 @@ func TestUsageComesFromCadvisor(t *testing.T) {
 	defer set.Close()
 	w.options = swarm.Options{Sources: set, Usage: swarm.Cadvisor("prom", time.Minute)}
 	p := w.Platform()
-	o := object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
+	o := agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
 	if o.Hold != nil {
 		t.Fatalf("held: %+v", o.Hold)
 	}
-	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := agenttest.Observe(t, p, o)
 	if failed := seen.Request.GetMetricErrors(); len(failed) > 0 {
 		t.Fatal(failed)
 	}

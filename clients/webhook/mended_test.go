@@ -99,11 +99,8 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 			watch(t, func(t *testing.T, w *watched) {
 				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 				listed()
-				o := w.object(t, key)
-				seen, err := w.platform.Observe(t.Context(), o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				o := agenttest.Object(t, w.platform, key)
+				seen := agenttest.Observe(t, w.platform, o)
 				before := map[string]int{}
 				if tt.mangle != nil {
 					set(w.world, &w.mangle, func(path string, r *reply) { tt.mangle(w, path, r) })
@@ -113,7 +110,7 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 						before[path]++
 					})
 				}
-				err = w.platform.Apply(t.Context(), o, seen, agent.Change{From: 3, To: 5, RecommendationID: "r1"})
+				err := w.platform.Apply(t.Context(), o, seen, agent.Change{From: 3, To: 5, RecommendationID: "r1"})
 				switch {
 				case tt.text != "":
 					if err == nil || !strings.Contains(err.Error(), tt.text) {
@@ -143,7 +140,7 @@ func TestATargetThatIsListedAndNotFound(t *testing.T) {
 		set(w.world, &w.mangle, missing)
 		lists := func() (n int) {
 			for range 60 {
-				_, err := w.platform.Observe(t.Context(), w.object(t, key))
+				_, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key))
 				var held *agent.HoldError
 				if !errors.As(err, &held) || held.Hold.Reason != agent.ReasonNotFound || !strings.Contains(held.Hold.Message, "it answered 404: no such thing") {
 					t.Fatalf("got %v", err)
@@ -163,12 +160,12 @@ func TestATargetThatIsListedAndNotFound(t *testing.T) {
 		}
 		// One that was found again may be lost again.
 		set(w.world, &w.mangle, nil)
-		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err != nil {
+		if _, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key)); err != nil {
 			t.Error(err)
 		}
 		set(w.world, &w.mangle, missing)
 		w.recorded()
-		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err == nil {
+		if _, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key)); err == nil {
 			t.Error("it was found")
 		}
 		time.Sleep(2 * time.Second)

@@ -71,15 +71,6 @@ func (w *watched) news() []string {
 	return names
 }
 
-func (w *watched) object(t *testing.T, key agent.Key) *agent.Object {
-	t.Helper()
-	o, err := w.platform.Object(t.Context(), key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
-
 // logged returns the errors in the log.
 func (w *watched) logged() string {
 	var lines []string
@@ -158,19 +149,19 @@ func TestATargetThatOneListLacksIsHeld(t *testing.T) {
 		})
 		time.Sleep(10*time.Second - 500*time.Millisecond)
 		synctest.Wait()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
 			t.Errorf("held: %+v", hold)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if hold := w.object(t, key).Hold; hold != nil {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold != nil {
 			t.Errorf("it is listed again, and held: %+v", hold)
 		}
 		w.Remove("web")
 		listed()
 		time.Sleep(goneAfter - 15*time.Second)
 		synctest.Wait()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
 			t.Errorf("before the minute is over: %+v", hold)
 		}
 		time.Sleep(15 * time.Second)
@@ -202,7 +193,7 @@ func TestATargetIsNotGoneByTheTimeWithoutLists(t *testing.T) {
 		time.Sleep(2 * goneAfter)
 		answers(nothing)
 		listed()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold == nil || hold.Reason != agent.ReasonNotListed {
 			t.Errorf("after two minutes without lists: %+v", hold)
 		}
 		time.Sleep(goneAfter)
@@ -221,17 +212,17 @@ func TestAReasonOfTheServerIsNoneOfTheAgents(t *testing.T) {
 		listed()
 		w.Remove("web")
 		listed()
-		if hold := w.object(t, key).Hold; hold == nil || hold.Message != "the last list does not have it" {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold == nil || hold.Message != "the last list does not have it" {
 			t.Errorf("held: %+v", hold)
 		}
 		w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 		listed()
-		before := w.object(t, key)
+		before := agenttest.Object(t, w.platform, key)
 		w.edit("web", func(e map[string]any) {
 			e["uid"], e["hold"] = "another", map[string]any{"reason": agent.ReasonInvalidObject}
 		})
 		listed()
-		if o := w.object(t, key); o.UID != "another" {
+		if o := agenttest.Object(t, w.platform, key); o.UID != "another" {
 			t.Errorf("it is %q, though the list has another target than %q", o.UID, before.UID)
 		}
 	})
@@ -266,10 +257,10 @@ func TestAWrongTargetHoldsItselfOnly(t *testing.T) {
 				right, wrong := w.Create(agenttest.Workload{Name: "right", Replicas: 3}), w.Create(agenttest.Workload{Name: "wrong", Replicas: 3})
 				w.edit("wrong", tt.change)
 				listed()
-				if hold := w.object(t, right).Hold; hold != nil {
+				if hold := agenttest.Object(t, w.platform, right).Hold; hold != nil {
 					t.Errorf("the other is held: %+v", hold)
 				}
-				if hold := w.object(t, wrong).Hold; hold == nil || !strings.Contains(hold.Message, tt.want) {
+				if hold := agenttest.Object(t, w.platform, wrong).Hold; hold == nil || !strings.Contains(hold.Message, tt.want) {
 					t.Errorf("held: %+v, want %q", hold, tt.want)
 				}
 			})
@@ -290,7 +281,7 @@ func TestKeysThatStandTwice(t *testing.T) {
 			watch(t, func(t *testing.T, w *watched) {
 				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 				listed()
-				before := w.object(t, key)
+				before := agenttest.Object(t, w.platform, key)
 				set(w.world, &w.mangle, func(path string, r *reply) {
 					if path == "/targets" {
 						*r = *said(http.StatusOK, webhook.Page{Targets: []json.RawMessage{json.RawMessage(
@@ -298,7 +289,7 @@ func TestKeysThatStandTwice(t *testing.T) {
 					}
 				})
 				listed()
-				o := w.object(t, key)
+				o := agenttest.Object(t, w.platform, key)
 				if o.Hold == nil || o.Hold.Reason != agent.ReasonInvalidObject || !strings.Contains(o.Hold.Message, "duplicate field") || o.UID != before.UID {
 					t.Errorf("%q, held: %+v; it was %q", o.UID, o.Hold, before.UID)
 				}
@@ -317,10 +308,10 @@ func TestAWrongTargetKeepsItsHistory(t *testing.T) {
 			watch(t, func(t *testing.T, w *watched) {
 				key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 				listed()
-				before := w.object(t, key)
+				before := agenttest.Object(t, w.platform, key)
 				w.edit("web", func(e map[string]any) { e["uid"] = uid })
 				listed()
-				if o := w.object(t, key); before.UID == "" || o.UID != before.UID || o.Hold == nil {
+				if o := agenttest.Object(t, w.platform, key); before.UID == "" || o.UID != before.UID || o.Hold == nil {
 					t.Errorf("it is %q, held: %+v; it was %q", o.UID, o.Hold, before.UID)
 				}
 			})
@@ -336,7 +327,7 @@ func TestATargetWithoutANameIsReported(t *testing.T) {
 			w.create(name, 3, map[string]any{})
 		}
 		listed()
-		w.object(t, right)
+		agenttest.Object(t, w.platform, right)
 		problem := w.platform.Problem()
 		if !strings.HasPrefix(problem, "3 entries of the list can't be read: ") || !strings.Contains(problem, `name: must be 1 to 240 letters, digits and . _ -, not ending with .-shadow, is "a/b"`) {
 			t.Errorf("got %q", problem)
@@ -351,7 +342,7 @@ func TestATargetThatIsThereTwiceIsHeld(t *testing.T) {
 		other := w.Create(agenttest.Workload{Name: "web2", Replicas: 3})
 		w.edit("web2", func(e map[string]any) { e["name"] = "web" })
 		listed()
-		if hold := w.object(t, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list contains it twice") {
+		if hold := agenttest.Object(t, w.platform, key).Hold; hold == nil || !strings.Contains(hold.Message, "the list contains it twice") {
 			t.Errorf("held: %+v", hold)
 		}
 		if _, err := w.platform.Object(t.Context(), other, nil); !errors.Is(err, agent.ErrGone) {
@@ -403,7 +394,7 @@ func TestAListThatCantBeRead(t *testing.T) {
 				if got := w.logged(); !strings.Contains(got, tt.want) {
 					t.Errorf("logged: %.1000s, want %q", got, tt.want)
 				}
-				w.object(t, key)
+				agenttest.Object(t, w.platform, key)
 				time.Sleep(2 * time.Minute)
 				if got := w.logged(); strings.Contains(got, "not listed") {
 					t.Errorf("logged again: %.1000s", got)
@@ -414,7 +405,7 @@ func TestAListThatCantBeRead(t *testing.T) {
 				set(w.world, &w.mangle, nil)
 				set(w.world, &w.tamper, nil)
 				listed()
-				w.object(t, key)
+				agenttest.Object(t, w.platform, key)
 			})
 		})
 	}
@@ -456,10 +447,7 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 						r.body = []byte(`{"request":{"scale":{},"externalMetrics":[` + series("queue") + `,` + series("unused") + `],"customMetrics":[` + pod + `],"podMetrics":[` + used + `]}}`)
 					}
 				})
-				seen, err := w.platform.Observe(t.Context(), w.object(t, key))
-				if err != nil {
-					t.Fatal(err)
-				}
+				seen := agenttest.Observe(t, w.platform, agenttest.Object(t, w.platform, key))
 				got := seen.Request
 				var errs []string
 				for _, e := range got.GetMetricErrors() {
@@ -512,7 +500,7 @@ func TestAnObservationThatCantBeRead(t *testing.T) {
 						r.body = []byte(tt.body)
 					}
 				})
-				_, err := w.platform.Observe(t.Context(), w.object(t, key))
+				_, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key))
 				if err == nil || !strings.Contains(err.Error(), tt.want) {
 					t.Errorf("got %.500v, want %q", err, tt.want)
 				}
@@ -527,11 +515,8 @@ func TestACountIsAppliedOnce(t *testing.T) {
 	watch(t, func(t *testing.T, w *watched) {
 		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
 		listed()
-		o := w.object(t, key)
-		seen, err := w.platform.Observe(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := agenttest.Object(t, w.platform, key)
+		seen := agenttest.Observe(t, w.platform, o)
 		w.recorded()
 		lost := 1
 		set(w.world, &w.tamper, func(path string, r *reply) {
@@ -572,12 +557,12 @@ func TestKeysAreReplaced(t *testing.T) {
 			func() { w.writeKeys("") }, // while it is being replaced
 		} {
 			step()
-			if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err != nil {
+			if _, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key)); err != nil {
 				t.Error(err)
 			}
 		}
 		w.writeKeys("k1:" + secret)
-		if _, err := w.platform.Observe(t.Context(), w.object(t, key)); err == nil || !strings.Contains(err.Error(), `does it have the key "k1"?`) {
+		if _, err := w.platform.Observe(t.Context(), agenttest.Object(t, w.platform, key)); err == nil || !strings.Contains(err.Error(), `does it have the key "k1"?`) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -654,7 +639,7 @@ func TestQueriesAreAsked(t *testing.T) {
 				if err := <-ended; err != nil {
 					t.Error(err)
 				}
-				o := w.object(t, key)
+				o := agenttest.Object(t, w.platform, key)
 				if tt.held != "" {
 					if o.Hold == nil || !strings.Contains(o.Hold.Message, tt.held) {
 						t.Errorf("held: %+v, want %q", o.Hold, tt.held)
@@ -739,10 +724,7 @@ func TestAnUnusableValueFailsItsOwnMetricAlone(t *testing.T) {
 				}
 			})
 			listed()
-			seen, err := w.platform.Observe(t.Context(), w.object(t, key))
-			if err != nil {
-				t.Fatal(err)
-			}
+			seen := agenttest.Observe(t, w.platform, agenttest.Object(t, w.platform, key))
 			got := seen.Request
 			if len(got.GetCustomMetrics()) != 1 || got.GetCustomMetrics()[0].GetDescribedObject().GetName() != "new" || len(got.GetExternalMetrics()) != 1 ||
 				got.GetExternalMetrics()[0].GetTimestamp().AsTime().Year() != 2000 {

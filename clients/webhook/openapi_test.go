@@ -265,10 +265,7 @@ func watchedCalls(t *testing.T, w *world, key agent.Key) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	seen, err := p.Observe(ctx, o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	seen := agenttest.Observe(t, p, o)
 	if err := p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r1", Reason: "cpu"}); err != nil {
 		t.Fatal(err)
 	}

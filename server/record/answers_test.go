@@ -72,10 +72,7 @@ func TestAnAnswerNamesTheRequestOfItsChange(t *testing.T) {
 	other := decided.WithAnswer(Answer{RequestID: "s", ID: recommender.ID{9}}, limits)
 	equal(t, "another's request", other.PendingRequest, "")
 
-	decoded, err := Decode(Append(nil, &next))
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := decode(t, Append(nil, &next))
 	a := decoded.AnswerFor("r")
 	equal(t, "the decision again", DecisionOf(a), d)
 	equal(t, "the explanation", string(a.Explanation), "because")

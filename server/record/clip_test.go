@@ -39,10 +39,7 @@ func TestStoredTextsAreBounded(t *testing.T) {
 	if max := 12 * codec.MaxText; len(encoded) > max {
 		t.Errorf("it takes %d bytes, want %d at most", len(encoded), max)
 	}
-	got, err := Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, encoded)
 	for name, text := range map[string]string{"a condition's": got.Status.Conditions[1].Message, "a name": got.Status.CurrentMetrics[0].Metric.Name, "a reason": got.Last.Reason} {
 		if !strings.HasPrefix(text, "éééé") || !strings.HasSuffix(text, " bytes more)") || !utf8.ValidString(text) || len(text) > codec.MaxText {
 			t.Errorf("%s text is %d bytes, %q", name, len(text), text[max(0, len(text)-40):])
@@ -62,9 +59,6 @@ func TestStoredTextsAreBounded(t *testing.T) {
 func TestUsualTextsAreStoredInFull(t *testing.T) {
 	text := strings.Repeat("x", codec.MaxText)
 	h := Record{History: recommender.History{Status: recommender.Status{Conditions: []recommender.Condition{{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, Reason: "R", Message: text, LastTransitionTime: t0}}}}}
-	got, err := Decode(Append(nil, &h))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, Append(nil, &h))
 	equal(t, "the message", got.Status.Conditions[0].Message, text)
 }

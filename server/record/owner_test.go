@@ -43,10 +43,7 @@ func TestAHistoryIsKeptWithItsIncarnation(t *testing.T) {
 	t.Parallel()
 	h := seen(func(r *Record) { r.Incarnation = Incarnation("6f3f7e0e") })
 	encoded := Append(nil, &h)
-	decoded, err := Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	decoded := decode(t, encoded)
 	equal(t, "as it is read", decoded, h)
 	h.Incarnation = 0
 	equal(t, "bytes that it takes", len(encoded)-len(Append(nil, &h)), 8)

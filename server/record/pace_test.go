@@ -103,10 +103,7 @@ func TestTurns(t *testing.T) {
 	}
 	r = changed(r, 3, 9, 4, applied)
 	equal(t, "which was applied", minutes(&r), []int64{3})
-	stored, err := Decode(Append(nil, &r))
-	if err != nil {
-		t.Fatal(err)
-	}
+	stored := decode(t, Append(nil, &r))
 	equal(t, "read back", stored, r)
 	try = changed(r, 4, 4, 3, pending)
 	equal(t, "on in that direction", minutes(&try), []int64{3})

@@ -83,6 +83,16 @@ func equal(t *testing.T, what string, got, want any) {
 	}
 }
 
+// decode decodes what must be a record.
+func decode(t testing.TB, b []byte) Record {
+	t.Helper()
+	r, err := Decode(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 func TestEncodingKeepsEverything(t *testing.T) {
 	random := newRandom(10)
 	for range 3000 {
@@ -111,10 +121,7 @@ func TestAsStoredIsWhatIsReadBack(t *testing.T) {
 	random := newRandom(14)
 	check := func(h *Record) {
 		t.Helper()
-		want, err := Decode(Append(nil, h))
-		if err != nil {
-			t.Fatal(err)
-		}
+		want := decode(t, Append(nil, h))
 		got, err := AsStored(h)
 		for _, x := range []*Record{&got, &want} { // none is as good as an empty one
 			x.Recommendations = append([]recommender.TimedRecommendation{}, x.Recommendations...)
@@ -223,10 +230,7 @@ func TestUnknownFieldsOfTheTailAreSkipped(t *testing.T) {
 	h := Record{History: recommender.History{Seen: true, Updated: t0}}
 	h.Interval, h.Turns = 15_000, []int64{t0.UnixMilli(), t0.UnixMilli() - 61_001}
 	later := append(withoutChecksum(&h), 99, 3, 'x', 'y', 'z')
-	got, err := Decode(withChecksum(later))
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, withChecksum(later))
 	equal(t, "the record", got, h)
 	for name, tail := range map[string][]byte{
 		"none":                  {},
@@ -430,10 +434,7 @@ func staysReadable(t *testing.T, file string, h Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := Decode(encoded)
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := decode(t, encoded)
 	equal(t, "the history", got, h)
 	equal(t, "its encoding", Append(nil, &h), encoded)
 }
@@ -537,10 +538,7 @@ func TestTheShortestConditionsComeBack(t *testing.T) {
 	for range 200 {
 		h.Status.Conditions = append(h.Status.Conditions, recommender.Condition{Type: recommender.AbleToScale, Status: recommender.ConditionTrue, Reason: "ReadyForNewScale", Message: "recommended size matches current size", LastTransitionTime: t0})
 	}
-	back, err := Decode(Append(nil, &h))
-	if err != nil {
-		t.Fatal(err)
-	}
+	back := decode(t, Append(nil, &h))
 	if len(back.Status.Conditions) != len(h.Status.Conditions) {
 		t.Errorf("%d conditions come back of %d", len(back.Status.Conditions), len(h.Status.Conditions))
 	}
@@ -559,10 +557,7 @@ func TestAHistoryIsKeptWithItsCluster(t *testing.T) {
 			without := Append(nil, &h)
 			h.Cluster = cluster
 			encoded := Append(nil, &h)
-			decoded, err := Decode(encoded)
-			if err != nil {
-				t.Fatal(err)
-			}
+			decoded := decode(t, encoded)
 			equal(t, "as it is read", decoded, h)
 			equal(t, "format", encoded[0], without[0])
 			if more := len(encoded) - len(without); more > 5 || cluster == 0 && more != 0 {

@@ -1,0 +1,27 @@
+package agenttest
+
+import (
+	"testing"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
+)
+
+// Object reads an object by the adapter; it ends the test if it can't.
+func Object(t testing.TB, p agent.Platform, key agent.Key) *agent.Object {
+	t.Helper()
+	o, err := p.Object(t.Context(), key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// Observe reads what a decision is made from by the adapter; it ends the test if it can't.
+func Observe(t testing.TB, p agent.Platform, o *agent.Object) *agent.Observation {
+	t.Helper()
+	seen, err := p.Observe(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return seen
+}
