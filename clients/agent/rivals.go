@@ -163,6 +163,9 @@ func (r *rivals) run(ctx context.Context, acts func(context.Context) ([]Acting, 
 		cancel()
 		if err != nil && ctx.Err() == nil {
 			r.log.Debug("not announced at the recommender", zap.Error(err))
+			if time.Since(r.lastAnswer()) > forgetAfter {
+				r.know(nil)
+			}
 		}
 		if !deadline.Sleep(ctx, pause) {
 			break
@@ -194,9 +197,6 @@ func (r *rivals) tell(ctx context.Context, acts []Acting) (pause time.Duration, 
 		default:
 			if code := status.Code(err); code == codes.ResourceExhausted || code == codes.PermissionDenied {
 				r.refused(err) // until an operator raises the limit, or grants the right
-			}
-			if time.Since(r.lastAnswer()) > forgetAfter {
-				r.know(nil)
 			}
 			return announceEvery, err
 		}

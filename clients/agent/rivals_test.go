@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -121,6 +122,30 @@ func TestASecondAgentKnowsThatItIsTheSecond(t *testing.T) {
 		time.Sleep(time.Minute)
 		if got := second.Rival(); got != "" || second.others(t) != 0 {
 			t.Errorf("after the other has ended, the second is told %q", got)
+		}
+	})
+}
+
+// While the platform does not say what it is, nobody knows whether another agent still acts on it.
+func TestARivalOfAPlatformThatIsAwayIsForgotten(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := testserver.Start(t)
+		other, away := act(t, &agenttest.Fake{}, s, "demo", agent.Options{}), time.Now().Add(45*time.Second)
+		one := act(t, &agenttest.Fake{}, s, "staging", agent.Options{Acts: func(context.Context) ([]agent.Acting, error) {
+			if time.Now().After(away) {
+				return nil, errors.New("the engine does not answer")
+			}
+			return []agent.Acting{{Platform: "fake 1"}}, nil
+		}})
+		time.Sleep(50 * time.Second)
+		if got := one.Rival(); got == "" {
+			t.Error("it is not told of the other")
+		}
+		other.stop()
+		time.Sleep(3 * time.Minute)
+		if got := one.Rival(); got != "" || one.others(t) != 0 {
+			t.Errorf("it is told %q", got)
 		}
 	})
 }
