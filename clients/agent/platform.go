@@ -18,8 +18,9 @@ import (
 // and its name.
 type Key = shadow.Key
 
-// Platform runs workloads. Calls may be concurrent, but never two for one object. A call that panics, or
-// returns nil without an error, fails for its object; the others go on.
+// Platform runs workloads. Calls may be concurrent, but never two for one object. The context of each ends after
+// three times Options.RequestTimeout. A call that panics, or returns nil without an error, fails for its object; the
+// others go on.
 type Platform interface {
 	// Object reads an object's settings. The error is ErrGone if it no longer exists. before is
 	// what Object returned last for this key, so that its Native can be the platform's memory of
