@@ -158,6 +158,7 @@ func TestFleetsAreListed(t *testing.T) {
 	p.accessible()
 	p.click(`.row a[title="` + memberOf("west") + `"]`)
 	p.waitText("its fleet decides for it")
+	p.wait("whether its decisions arrive", `document.querySelector(".crumbs .is-live")`)
 	p.wait("the way to its fleet", `document.querySelector('a[href="/ui/`+theFleet+`/fleet"]')`)
 	p.goTo("/ui/?sort=name")
 	stopEast()

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { FleetJson as Fleet, HorizontalPodAutoscalerStatusJson as Status } from "@setpoint-dev/client/json";
 import { get } from "../api/client";
-import { LiveMark } from "../components/live";
+import { Crumbs } from "../components/crumbs";
 import { LookChip } from "../components/look";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
@@ -32,7 +32,7 @@ export function FleetView(props: { name: string }) {
   const [{ value: fleet, read, decisions, link, error }, reload] = useLive(name, (signal) => get<Fleet>(`/v1/${name}/fleet`, signal).then((f) => (targets.knows(name, f), f)), noDecision);
   const place = usePlace();
   const now = useNow(5000);
-  const { cluster, namespace, target: short } = parseName(name);
+  const { target: short } = parseName(name);
   const spanId = place.query.get("span") ?? usual;
   const compared = place.query.get("compare") === "day";
   const chosen = decisions.find((d) => d.recommendationId && d.recommendationId === place.query.get("decision"));
@@ -61,14 +61,7 @@ export function FleetView(props: { name: string }) {
   return (
     <div class="page target fleet">
       {error && <Problem error={error} what="Not up to date." retry={reload} />}
-      <nav class="crumbs" aria-label="Where">
-        <a href={base}>Targets</a>
-        <span aria-hidden="true">/</span>
-        <a href={`${base}?q=${encodeURIComponent(cluster)}`}>{cluster}</a>
-        <span aria-hidden="true">/</span>
-        <a href={`${base}?q=${encodeURIComponent(`${namespace} ${cluster}`)}`}>{namespace}</a>
-        <LiveMark link={link} />
-      </nav>
+      <Crumbs name={name} link={link} />
       <header class="target-head">
         <div class="target-title">
           <h1>{short} <span class="tag">fleet</span></h1>

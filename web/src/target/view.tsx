@@ -2,9 +2,10 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, serviceNow } from "../api/client";
+import type { Link } from "../api/watch";
 import { Plain, StageChips } from "../components/adjustments";
 import { Chips } from "../components/chips";
-import { LiveMark } from "../components/live";
+import { Crumbs } from "../components/crumbs";
 import { Links } from "../components/links";
 import { Problem } from "../components/problem";
 import { Replicas } from "../components/replicas";
@@ -35,7 +36,7 @@ export function TargetView(props: { name: string }) {
   const [state, reload] = useTarget(name);
   const place = usePlace();
   const now = useNow(5000);
-  const { cluster, namespace, target: short } = parseName(name);
+  const { target: short } = parseName(name);
   const { value: target, decisions, error } = state;
   const spanId = place.query.get("span") ?? usual;
   const compared = place.query.get("compare") === "day";
@@ -60,7 +61,7 @@ export function TargetView(props: { name: string }) {
   const limits = useBounds(name, target ? decisions : none); // without a record there is no recording
 
   if (error && !target) {
-    if (error.code === "NOT_FOUND") return <Unknown name={name} decisions={decisions} now={now} chosen={chosen} choose={choose} />;
+    if (error.code === "NOT_FOUND") return <Unknown name={name} link={state.link} decisions={decisions} now={now} chosen={chosen} choose={choose} />;
     return (
       <div class="page">
         <Problem error={error} what="The target can't be read." retry={reload} />
@@ -80,14 +81,7 @@ export function TargetView(props: { name: string }) {
   return (
     <div class="page target">
       {error && <Problem error={error} what="Not up to date." retry={reload} />}
-      <nav class="crumbs" aria-label="Where">
-        <a href={base}>Targets</a>
-        <span aria-hidden="true">/</span>
-        <a href={`${base}?q=${encodeURIComponent(cluster)}`}>{cluster}</a>
-        <span aria-hidden="true">/</span>
-        <a href={`${base}?q=${encodeURIComponent(`${namespace} ${cluster}`)}`}>{namespace}</a>
-        <LiveMark link={state.link} />
-      </nav>
+      <Crumbs name={name} link={state.link} />
       <header class="target-head">
         <div class="target-title">
           <h1>{short}</h1>
@@ -223,7 +217,7 @@ function Lack(props: { decision: Decision | undefined; proposal: number | undefi
 }
 
 /** A name without a record: a fleet, whose view is another one; a member of a fleet, which has decisions only; or nothing. */
-function Unknown(props: { name: string; decisions: readonly Decision[]; now: number; chosen: Decision | undefined; choose: (d: Decision) => void }) {
+function Unknown(props: { name: string; link: Link; decisions: readonly Decision[]; now: number; chosen: Decision | undefined; choose: (d: Decision) => void }) {
   const { name, decisions, now, chosen, choose } = props;
   const [of, setOf] = useState<string>();
   useEffect(() => {
@@ -249,6 +243,7 @@ function Unknown(props: { name: string; decisions: readonly Decision[]; now: num
   }
   return (
     <div class="page target">
+      <Crumbs name={name} link={props.link} />
       <h1>{parseName(name).target}</h1>
       <p>The service has no history of this target, only decisions. A member of a fleet has none of its own: {of ? <a href={fleetPath(of)}>its fleet</a> : "its fleet"} decides for it.</p>
       <div class="columns">
@@ -257,7 +252,6 @@ function Unknown(props: { name: string; decisions: readonly Decision[]; now: num
           <StoryCard target={name} decision={chosen ?? decisions.at(-1)!} chosen={chosen !== undefined} explanation={undefined} spec={undefined} now={now} back={() => changeQuery({ decision: "" })} />
         </aside>
       </div>
-      <p><a href={base}>All targets</a></p>
     </div>
   );
 }
