@@ -183,9 +183,6 @@ func postTo(t *testing.T, s *servertest.Service, b servertest.Route, body []byte
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := s.Send(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := s.MustSend(t, req)
 	return a.Code
 }

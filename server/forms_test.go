@@ -24,15 +24,9 @@ func TestBodiesAreNoForms(t *testing.T) {
 		t.Fatal(err)
 	}
 	create := func(query, kind string) *servertest.Answer {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+"/v1/"+servertest.Web+"/overrides"+query, bytes.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, http.MethodPost, "/v1/"+servertest.Web+"/overrides"+query, bytes.NewReader(body))
 		req.Header.Set("Content-Type", kind)
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := s.MustSend(t, req)
 		return a
 	}
 	const form = "application/x-www-form-urlencoded"

@@ -78,10 +78,7 @@ func askSlow(t *testing.T, s *servertest.Service, g *gate) (overGRPC, overREST <
 		resp, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(slow, 3, 50))
 		viaGRPC <- outcome{resp.GetDesiredReplicas(), err}
 	}()
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(slow), servertest.Reader(t, servertest.Queue(slow, 3, 50)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, http.MethodPost, servertest.RecommendPath(slow), servertest.Queue(slow, 3, 50))
 	go func() {
 		a, err := s.Send(req)
 		o := outcome{err: err}
@@ -154,10 +151,7 @@ func TestADrainRefusesNewCalls(t *testing.T) {
 	}
 	// The REST listener closes within moments of the start of the drain.
 	for begun := time.Now(); ; {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/healthz", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, http.MethodGet, "/healthz", nil)
 		if _, err := s.Send(req); err != nil {
 			break
 		}
@@ -520,10 +514,7 @@ func TestADrainSendsClientsElsewhereWhileRESTFinishes(t *testing.T) {
 	g := newGate()
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Store.OnLoad = g.load })
 	s.Recommend(t, servertest.WebRequest(t))
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(slow), servertest.Reader(t, servertest.Queue(slow, 3, 50)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, http.MethodPost, servertest.RecommendPath(slow), servertest.Queue(slow, 3, 50))
 	answered := make(chan error, 1)
 	go func() {
 		a, err := s.Send(req)

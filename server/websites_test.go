@@ -22,18 +22,12 @@ func browse(t *testing.T, s *servertest.Service, method, path, host string, head
 	if method == http.MethodPost {
 		body = servertest.WebBody
 	}
-	req, err := http.NewRequestWithContext(t.Context(), method, s.URL+path, servertest.Reader(t, body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, method, path, body)
 	req.Host = host
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}
-	a, err := s.Send(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := s.MustSend(t, req)
 	return a
 }
 

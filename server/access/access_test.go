@@ -316,10 +316,7 @@ func route(t *testing.T, s *servertest.Service, r rpc, token, cluster string) (i
 		}
 		body = strings.NewReader(servertest.JSON(t, in))
 	}
-	req, err := http.NewRequestWithContext(t.Context(), of.Method, s.URL+of.Path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, of.Method, of.Path, body)
 	if token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -90,10 +90,7 @@ func heldREST(t *testing.T, s *servertest.Service, target string) (end func() co
 		t.Fatal(err)
 	}
 	body, rest := io.Pipe()
-	call, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(target), io.MultiReader(bytes.NewReader(text[:1]), body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	call := s.Request(t, http.MethodPost, servertest.RecommendPath(target), io.MultiReader(bytes.NewReader(text[:1]), body))
 	call.Header.Set("Authorization", "Bearer sp_t")
 	answered := make(chan codes.Code, 1)
 	go func() {

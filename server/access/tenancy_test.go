@@ -366,18 +366,12 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 		"over the gateway": {http.MethodPost, "/v1/" + servertest.ShopTarget + ":recommend?", body},
 		"a read":           {http.MethodGet, "/v1/" + servertest.ShopTarget, nil},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), tt.method, s.URL+tt.path, servertest.Reader(t, tt.body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, tt.method, tt.path, tt.body)
 		req.Header.Set("Authorization", "Bearer "+token)
 		if name == "over the gateway" {
 			req.Header.Set("Grpc-Timeout", "5S")
 		}
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := s.MustSend(t, req)
 		if a.Code != http.StatusOK {
 			t.Errorf("%s: %d %s", name, a.Code, a.Raw)
 		}

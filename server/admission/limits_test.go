@@ -45,17 +45,11 @@ func TestBodiesOverTheLimitAreCutOffOverREST(t *testing.T) {
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		body := &blanks{}
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), io.LimitReader(body, size))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), io.LimitReader(body, size))
 		if known {
 			req.ContentLength = size
 		}
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := s.MustSend(t, req)
 		runtime.ReadMemStats(&after)
 		a.Expect(t, http.StatusRequestEntityTooLarge)
 		overLimit(t, a.Problem(t), "maxRequestBytes", "1048576")

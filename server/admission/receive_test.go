@@ -66,7 +66,7 @@ func TestWithheldMessagesTakeNoPlace(t *testing.T) {
 		if _, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50)); err != nil {
 			t.Fatalf("over gRPC: %v", err)
 		}
-		s.Ask(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Reader(t, servertest.Queue(servertest.Web, 3, 50))).Expect(t, http.StatusOK)
+		s.Ask(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue(servertest.Web, 3, 50)).Expect(t, http.StatusOK)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
@@ -47,15 +46,9 @@ func TestADeadlineThatIsOverIsGatewayTimeoutOverREST(t *testing.T) {
 			return store.Record{}, ctx.Err()
 		}
 	})
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), strings.NewReader(servertest.WebBody))
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.WebBody)
 	req.Header.Set("Grpc-Timeout", "10m") // milliseconds
-	a, err := s.Send(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := s.MustSend(t, req)
 	a.Expect(t, http.StatusGatewayTimeout)
 	if a.Body["code"] != float64(codes.DeadlineExceeded) {
 		t.Errorf("got %s", a.Raw)

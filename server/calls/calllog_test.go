@@ -54,15 +54,10 @@ func TestAChangeOfACountIsLoggedOnce(t *testing.T) {
 			servertest.Receive(t, stream)
 		}},
 		{"REST", func(t *testing.T, s *servertest.Service, req *setpointv1.RecommendRequest) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), servertest.Reader(t, req))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), req)
 			r.Header.Set("Authorization", "Bearer "+servertest.ScalerToken)
 			r.Header.Set("X-Request-Id", "call-7")
-			if _, err := s.Send(r); err != nil {
-				t.Fatal(err)
-			}
+			s.MustSend(t, r)
 		}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -231,16 +226,11 @@ func TestRefusalsAreLoggedAlikeOverBothTransports(t *testing.T) {
 				if got := status.Code(err).String(); got != tt.code {
 					t.Fatalf("refused as %s", got)
 				}
-				req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(tt.target), strings.NewReader(servertest.WebBody))
-				if err != nil {
-					t.Fatal(err)
-				}
+				req := s.Request(t, http.MethodPost, servertest.RecommendPath(tt.target), servertest.WebBody)
 				if tt.token != "" {
 					req.Header.Set("Authorization", "Bearer "+tt.token)
 				}
-				if _, err := s.Send(req); err != nil {
-					t.Fatal(err)
-				}
+				s.MustSend(t, req)
 				calls := servertest.Lines(logs, "call")
 				if len(calls) != 2 {
 					t.Fatalf("%d lines, want one of each: %v", len(calls), calls)
@@ -311,15 +301,10 @@ func TestWhatALineOfACallHolds(t *testing.T) {
 	_, _ = s.Targets.GetTarget(servertest.As(t.Context(), servertest.UnknownToken), &setpointv1.GetTargetRequest{Name: servertest.Web})
 	expectFields(t, last(), map[string]any{"code": "Unauthenticated", "identity": ""})
 
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), servertest.Reader(t, servertest.Queue(servertest.Web, 3, 50)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue(servertest.Web, 3, 50))
 	r.Header.Set("Authorization", "Bearer "+servertest.ScalerToken)
 	r.Header.Set("X-Forwarded-For", "10.9.8.7")
-	if _, err := s.Send(r); err != nil {
-		t.Fatal(err)
-	}
+	s.MustSend(t, r)
 	expectFields(t, last(), map[string]any{"transport": "rest", "method": servertest.RecommendMethod, "peer": "127.0.0.1", "identity": "token:scaler", "code": "OK"})
 	s.Ask(t, http.MethodGet, "/v1/nothing?key=secret", nil)
 	line = last()
@@ -408,15 +393,9 @@ func TestARequestIDIsSentBack(t *testing.T) {
 			}
 			check("stream", header.Get("x-request-id"))
 			for path, body := range map[string]any{servertest.RecommendPath(servertest.Web): servertest.Queue(servertest.Web, 3, 50), "/v1/nothing": "{}"} {
-				r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+path, servertest.Reader(t, body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				r := s.Request(t, http.MethodPost, path, body)
 				r.Header.Set("X-Request-Id", tt.sent)
-				a, err := s.Send(r)
-				if err != nil {
-					t.Fatal(err)
-				}
+				a := s.MustSend(t, r)
 				check("REST "+path, a.Header.Values("X-Request-Id"))
 				if others := a.Header.Values("Grpc-Metadata-X-Request-Id"); others != nil {
 					t.Errorf("REST answers %q too", others)

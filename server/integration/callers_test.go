@@ -266,10 +266,7 @@ func TestIntegrationsTakeAnyContentType(t *testing.T) {
 			{"X-HTTP-Method-Override", "GET"}, {"Grpc-Timeout", "1H"}, {"Accept", "application/xml"}, {"X-Forwarded-For", "10.0.0.1"}, {"X-Forwarded-User", "token:admin"},
 			{"Grpc-Metadata-Authorization", "Bearer x"}, {"Setpoint-Gateway-Caller", "1"}, {"Grpc-Metadata-Setpoint-Gateway-Caller", "1"},
 		} {
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path("demo"), strings.NewReader(c.body(t)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := s.Request(t, http.MethodPost, c.path("demo"), c.body(t))
 			req.Header.Set(headers[0], headers[1])
 			a, err := s.Send(req)
 			if headers[1] == "\x7f" && err != nil {
@@ -343,17 +340,11 @@ func TestIntegrationsReachOnlyWhatTheCallerMay(t *testing.T) {
 			{"the scaler, beside it", basic("scaler", servertest.ScalerToken), "demo%20", "shop", http.StatusBadRequest},
 		} {
 			body := strings.Replace(c.body(t), `"namespace":"shop"`, `"namespace":"`+tt.namespace+`"`, 1)
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path(tt.cluster), strings.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := s.Request(t, http.MethodPost, c.path(tt.cluster), body)
 			if tt.authorization != "" {
 				req.Header.Set("Authorization", tt.authorization)
 			}
-			a, err := s.Send(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := s.MustSend(t, req)
 			want := tt.code
 			if c.contract == "datadog" && want == http.StatusNotFound {
 				want = http.StatusOK
@@ -367,10 +358,7 @@ func TestIntegrationsReachOnlyWhatTheCallerMay(t *testing.T) {
 		}
 	}
 	// Of our own calls no password is a token.
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/"+servertest.Polled+"/recommendation", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, http.MethodGet, "/v1/"+servertest.Polled+"/recommendation", nil)
 	req.Header.Set("Authorization", basic("scaler", servertest.ScalerToken))
 	if a, err := s.Send(req); err != nil || a.Code != http.StatusUnauthorized {
 		t.Errorf("our own call: %v %v", a, err)
@@ -436,10 +424,7 @@ func TestIntegrationsWithSlowBodies(t *testing.T) {
 		answers := make(chan *servertest.Answer, slowly)
 		for range slowly {
 			read, write := io.Pipe()
-			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path("demo"), read)
-			if err != nil {
-				t.Fatal(err)
-			}
+			req := s.Request(t, http.MethodPost, c.path("demo"), read)
 			go func() {
 				a, err := s.Send(req)
 				if err != nil {

@@ -14,15 +14,9 @@ func TestLongHeadersOverREST(t *testing.T) {
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.RequestFor(servertest.ShopTarget))
 	for _, header := range []string{"User-Agent", "Tracestate", "X-Forwarded-For", "X-Forwarded-Host", "Traceparent", "Authorization"} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/"+servertest.ShopTarget, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, http.MethodGet, "/v1/"+servertest.ShopTarget, nil)
 		req.Header.Set(header, strings.Repeat("x", 17<<10))
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := s.MustSend(t, req)
 		if a.Code >= 500 && a.Code != http.StatusServiceUnavailable {
 			t.Errorf("%s of 17 KiB: %d %s", header, a.Code, a.Raw)
 		}
@@ -42,15 +36,9 @@ func TestHeadersThatAreRefused(t *testing.T) {
 		{"Content-Encoding", "gzip", http.StatusUnsupportedMediaType},
 		{"Content-Encoding", "identity", http.StatusOK},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodPut, s.URL+"/v1/"+servertest.Web+"/spec", servertest.Reader(t, servertest.QueueSpec(1, 10)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, http.MethodPut, "/v1/"+servertest.Web+"/spec", servertest.QueueSpec(1, 10))
 		req.Header.Set(tt.header, tt.value)
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		a := s.MustSend(t, req)
 		a.Expect(t, tt.code)
 		if tt.code == http.StatusOK {
 			continue

@@ -33,15 +33,9 @@ func TestTextThatIsNotUTF8IsRefused(t *testing.T) {
 func TestErrorsOfTheGatewayHaveAReason(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+"/v1/instances", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	req := s.Request(t, http.MethodGet, "/v1/instances", nil)
 	req.Header.Set(servertest.OverGateway, "soon")
-	a, err := s.Send(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	a := s.MustSend(t, req)
 	if servertest.WantProblem(t, a.Problem(t), codes.InvalidArgument, "INVALID_REQUEST"); !strings.Contains(string(a.Raw), "invalid grpc-timeout: soon") {
 		t.Errorf("it says %s", a.Raw)
 	}
@@ -61,14 +55,8 @@ func TestBodiesOfCallsThatHaveNone(t *testing.T) {
 		{http.MethodGet, "", strings.Repeat(" ", 65<<20) + "{}", "body: not supported: parameters go into the URL, and this call takes none", 400},
 		{http.MethodDelete, "/spec", " {}\n", "", 404},
 	} {
-		req, err := http.NewRequestWithContext(t.Context(), tc.method, s.URL+"/v1/"+servertest.Web+tc.path, strings.NewReader(tc.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		a, err := s.Send(req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		req := s.Request(t, tc.method, "/v1/"+servertest.Web+tc.path, tc.body)
+		a := s.MustSend(t, req)
 		if message, _ := a.Expect(t, tc.code)["message"].(string); !strings.HasSuffix(message, tc.want) {
 			t.Errorf("%s %s %.20s: %s", tc.method, tc.path, tc.body, a.Raw)
 		}

@@ -235,11 +235,7 @@ type Answer struct {
 // be sent as JSON.
 func (s *Service) Ask(tb testing.TB, method, path string, body any) *Answer {
 	tb.Helper()
-	req, err := http.NewRequestWithContext(tb.Context(), method, s.URL+path, Reader(tb, body))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	a, err := s.Send(req)
+	a, err := s.Send(s.Request(tb, method, path, body))
 	if err != nil {
 		tb.Fatalf("%s %s: %v", method, path, err)
 	}
@@ -263,8 +259,28 @@ func (s *Service) Send(req *http.Request) (*Answer, error) {
 	return a, nil
 }
 
-// Reader reads what Ask sends as a body.
-func Reader(tb testing.TB, body any) io.Reader {
+// MustSend is Send for calls that must have an answer.
+func (s *Service) MustSend(tb testing.TB, req *http.Request) *Answer {
+	tb.Helper()
+	a, err := s.Send(req)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return a
+}
+
+// Request returns what Ask sends, for tests that change it.
+func (s *Service) Request(tb testing.TB, method, path string, body any) *http.Request {
+	tb.Helper()
+	req, err := http.NewRequestWithContext(tb.Context(), method, s.URL+path, reader(tb, body))
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return req
+}
+
+// reader reads what Ask sends as a body.
+func reader(tb testing.TB, body any) io.Reader {
 	tb.Helper()
 	switch b := body.(type) {
 	case nil:

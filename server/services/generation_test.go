@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,17 +14,11 @@ import (
 // postOver makes a successful REST call, through the gateway or not.
 func postOver(t *testing.T, s *servertest.Service, gateway bool, req *setpointv1.RecommendRequest) any {
 	t.Helper()
-	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), strings.NewReader(servertest.JSON(t, req)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.JSON(t, req))
 	if gateway {
 		r.Header.Set(servertest.OverGateway, "30S")
 	}
-	answer, err := s.Send(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	answer := s.MustSend(t, r)
 	return answer.Expect(t, http.StatusOK)
 }
 

@@ -184,27 +184,15 @@ func TestATraceIsContinuedFromItsCaller(t *testing.T) {
 			}
 		}},
 		{"REST, fast path", func(t *testing.T, s *servertest.Service, header string) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), servertest.Reader(t, servertest.Queue("", 3, 50)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue("", 3, 50))
 			r.Header.Set("Traceparent", header)
-			a, err := s.Send(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := s.MustSend(t, r)
 			a.Expect(t, http.StatusOK)
 		}},
 		{"REST, through the gateway", func(t *testing.T, s *servertest.Service, header string) {
-			r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), servertest.Reader(t, servertest.Queue(servertest.Web, 3, 50)))
-			if err != nil {
-				t.Fatal(err)
-			}
+			r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue(servertest.Web, 3, 50))
 			r.Header.Set("Traceparent", header)
-			a, err := s.Send(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			a := s.MustSend(t, r)
 			a.Expect(t, http.StatusOK)
 		}},
 	} {
