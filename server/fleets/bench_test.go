@@ -7,22 +7,13 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
-	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
 // A member's call of a fleet of eight beside one of a target that is decided alone, over gRPC and a real Redis; each
 // comes a period after the one before, and decides.
 func BenchmarkCallOnRedis(b *testing.B) {
-	options, err := redis.ParseURL(redistest.Start(b, redistest.Config{}).URL())
-	if err != nil {
-		b.Fatal(err)
-	}
-	engine, err := redis.New(options)
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.Cleanup(func() { _ = engine.Close() })
+	engine := servertest.Redis(b, redistest.Start(b, redistest.Config{}).URL())
 	s := servertest.Start(b, func(su *servertest.Setup) {
 		su.Engine, su.Log, su.Options.MaxClockSkew, su.Options.CacheBytes = engine, engine, 0, 32<<20
 	})

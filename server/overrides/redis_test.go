@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
+	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -41,18 +42,7 @@ func eventually(t *testing.T, o *overrides.Overrides, when string, most time.Dur
 func TestTwoInstancesOnRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}})
-	options, err := redis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := func() *overrides.Overrides {
-		engine, err := redis.New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = engine.Close() })
-		return running(t, instance(t, engine))
-	}
+	open := func() *overrides.Overrides { return running(t, instance(t, servertest.Redis(t, server.URL()))) }
 	a, b := open(), open()
 	want(t, a, "at first")
 	want(t, b, "at first")
@@ -111,7 +101,7 @@ func TestTwoInstancesOnRedis(t *testing.T) {
 func TestTheLogNamesUnreadableLists(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
-	admin, engine := server.Client(t), engineOf(t, server)
+	admin, engine := server.Client(t), servertest.Redis(t, server.URL())
 	o := instance(t, engine)
 	for _, cluster := range []string{"demo", "other", "third"} {
 		create(t, o, target.Place{Cluster: cluster}, "freeze", held(time.Hour))
@@ -169,7 +159,7 @@ func TestTheLogNamesUnreadableLists(t *testing.T) {
 func TestDeletionsPassOnAFullRedis(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
-	o, admin := instance(t, engineOf(t, server)), server.Client(t)
+	o, admin := instance(t, servertest.Redis(t, server.URL())), server.Client(t)
 	for _, id := range []string{"a", "b", "c"} {
 		create(t, o, shop, id, held(time.Hour))
 	}
@@ -204,18 +194,9 @@ func TestDeletionsPassOnAFullRedis(t *testing.T) {
 func TestManyChangeOneCluster(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
-	options, err := redis.ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
 	var both [2]*overrides.Overrides
 	for i := range both {
-		engine, err := redis.New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = engine.Close() })
-		both[i] = instance(t, engine)
+		both[i] = instance(t, servertest.Redis(t, server.URL()))
 	}
 	const creates = 60
 	var refused atomic.Int64
@@ -242,7 +223,7 @@ func TestManyChangeOneCluster(t *testing.T) {
 func TestBytesOfUnchangedLists(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
-	o, admin := instance(t, engineOf(t, server)), server.Client(t)
+	o, admin := instance(t, servertest.Redis(t, server.URL())), server.Client(t)
 	var last target.Place
 	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
 		last = target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
@@ -295,7 +276,7 @@ func bytesOf(t *testing.T, admin *goredis.Client) (n int64) {
 func TestBytesOfRefusedChanges(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
-	one, other := instance(t, engineOf(t, server)), instance(t, engineOf(t, server))
+	one, other := instance(t, servertest.Redis(t, server.URL())), instance(t, servertest.Redis(t, server.URL()))
 	admin := server.Client(t)
 	const most = overrides.MostOfCluster - overrides.ReservedOfCluster
 	place := func(i int) target.Place {
@@ -348,7 +329,7 @@ func TestChangesWaitForReplicas(t *testing.T) {
 	t.Parallel()
 	sentinel := redistest.StartSentinel(t, 1, 1, redistest.Config{Calm: true})
 	waiting := func(replicas int, timeout time.Duration) *overrides.Overrides {
-		return instance(t, engineAt(t, sentinel.URL(), func(o *redis.Options) {
+		return instance(t, servertest.Redis(t, sentinel.URL(), func(o *redis.Options) {
 			o.Timeout, o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = 20*time.Second, replicas, timeout, 1
 		}))
 	}
@@ -362,24 +343,4 @@ func TestChangesWaitForReplicas(t *testing.T) {
 	if _, err := two.Delete(t.Context(), shop, "freeze", "alice"); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("a deletion with a replica too few: %v, want ErrUnavailable", err)
 	}
-}
-
-func engineOf(t *testing.T, server *redistest.Server) store.Engine {
-	t.Helper()
-	return engineAt(t, server.URL(), func(*redis.Options) {})
-}
-
-func engineAt(t *testing.T, url string, change func(*redis.Options)) store.Engine {
-	t.Helper()
-	options, err := redis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	change(&options)
-	engine, err := redis.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = engine.Close() })
-	return engine
 }

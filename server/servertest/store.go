@@ -243,19 +243,8 @@ func (s *Service) Contents(tb testing.TB) string {
 // OnRedis opens an engine on a real Redis; each call one more on the same data.
 func OnRedis(t *testing.T) func() store.Engine {
 	t.Helper()
-	options, err := redis.ParseURL(redistest.Start(t, redistest.Config{}).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
-	options.Timeout = time.Minute // other tests may keep the processors busy
-	return func() store.Engine {
-		engine, err := redis.New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = engine.Close() })
-		return engine
-	}
+	url := redistest.Start(t, redistest.Config{}).URL()
+	return func() store.Engine { return Redis(t, url, Unhurried) }
 }
 
 // Faults are hooks of a faulty store that a test turns on.
@@ -301,4 +290,25 @@ func (s *Service) Put(tb testing.TB, name string, value []byte) {
 	if err != nil {
 		tb.Fatal(err)
 	}
+}
+
+// Unhurried gives calls a minute: other tests may keep the processors busy.
+func Unhurried(o *redis.Options) { o.Timeout = time.Minute }
+
+// Redis returns an engine on the server at a URL, which the end of the test closes.
+func Redis(tb testing.TB, url string, changes ...func(*redis.Options)) *redis.Store {
+	tb.Helper()
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	for _, change := range changes {
+		change(&options)
+	}
+	engine, err := redis.New(options)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = engine.Close() })
+	return engine
 }

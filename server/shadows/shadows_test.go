@@ -26,7 +26,6 @@ import (
 	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 	"github.com/setpoint-dev/setpoint/store"
-	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -923,15 +922,7 @@ func TestPromotionsWhileTwoInstancesDecide(t *testing.T) {
 	server := redistest.Start(t, redistest.Config{})
 	both := make([]*servertest.Service, 2)
 	for i := range both {
-		options, err := redis.ParseURL(server.URL())
-		if err != nil {
-			t.Fatal(err)
-		}
-		engine, err := redis.New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { _ = engine.Close() })
+		engine := servertest.Redis(t, server.URL())
 		both[i] = servertest.Start(t, func(su *servertest.Setup) { su.Engine, su.Log, su.Options.Clock = engine, engine, time.Now })
 	}
 	c := &caller{Service: both[0], replicas: 1}

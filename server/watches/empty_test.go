@@ -2,7 +2,6 @@ package watches_test
 
 import (
 	"testing"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -20,17 +19,7 @@ func TestWatchersOfAnEmptyFeedLearnOfMissedDecisions(t *testing.T) {
 	for name, use := range map[string]func(*testing.T, *servertest.Setup){
 		"memory": func(_ *testing.T, su *servertest.Setup) { su.Log = memory.New(memory.Options{FeedLength: 8}) },
 		"redis": func(t *testing.T, su *servertest.Setup) {
-			options, err := redis.ParseURL(redistest.Start(t, redistest.Config{}).URL())
-			if err != nil {
-				t.Fatal(err)
-			}
-			options.FeedLength, options.Timeout = 8, time.Minute // other tests may keep the processors busy
-			engine, err := redis.New(options)
-			if err != nil {
-				t.Fatal(err)
-			}
-			t.Cleanup(func() { _ = engine.Close() })
-			su.Log = engine
+			su.Log = servertest.Redis(t, redistest.Start(t, redistest.Config{}).URL(), servertest.Unhurried, func(o *redis.Options) { o.FeedLength = 8 })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
