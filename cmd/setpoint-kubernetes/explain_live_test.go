@@ -13,9 +13,6 @@ import (
 	"sync"
 	"testing"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -241,11 +238,7 @@ func TestExplainAsksAServerAboutShadowsAndMembers(t *testing.T) {
 	answers[list+"web"] = strings.Replace(web, `"options"`, `"fleet": "clusters/all/namespaces/shop/targets/web", "options"`, 1)
 	kubeconfig, _ := serveLive(t, answers)
 	address := clitest.StartServer(t)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
+	conn := clitest.Dial(t, address)
 	spec := &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(2)), MaxReplicas: 9}
 	member := "clusters/east/namespaces/shop/targets/web"
 	if _, err := setpointv1.NewTargetServiceClient(conn).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: "clusters/all/namespaces/shop/targets/web", TargetSpec: &setpointv1.TargetSpec{

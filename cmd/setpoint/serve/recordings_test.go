@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -18,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -210,11 +209,7 @@ func TestWhatIsKeptGivesEveryDecisionAgain(t *testing.T) {
 	if t.Failed() {
 		return
 	}
-	conn, err := grpc.NewClient(one.address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, one.address)
 	client := setpointv1.NewTargetServiceClient(conn)
 	decisions, changes, different, problems := 0, 0, 0, 0
 	wrong := func(format string, args ...any) {

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
@@ -22,12 +21,7 @@ func startRecording(t *testing.T) (address string, conn *grpc.ClientConn) {
 	options := server.DefaultOptions()
 	options.Recordings.Bytes = 1 << 20
 	address = clitest.StartServerWith(t, options)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = conn.Close() })
-	return address, conn
+	return address, clitest.Dial(t, address)
 }
 
 // An export that fails leaves the file of an earlier one as it is, and one that is whole replaces it.
@@ -159,11 +153,7 @@ func TestAnExportWithoutRecordingSaysWhy(t *testing.T) {
 		options.Recordings.Bytes = 1 << 20
 		options.Clock = func() time.Time { return time.Now().Add(time.Duration(passed.Load())) }
 		address := clitest.StartServerWith(t, options)
-		conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = conn.Close() }()
+		conn := clitest.Dial(t, address)
 		if _, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), &setpointv1.RecommendRequest{
 			Target: target, Scale: &setpointv1.Scale{SpecReplicas: 3}, Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10},
 			Options: &setpointv1.RecommendOptions{Profile: "v1.19"},

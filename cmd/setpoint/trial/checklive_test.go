@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -39,11 +37,7 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 	options.AllowEvaluationTime, options.Limits.Shedding.Off, options.RequestTimeout = true, true, 5*time.Minute
 	options.Recordings.Bytes, options.Recordings.Total, options.Recordings.Buffer = 1<<20, 0, 1<<30
 	address := clitest.StartServerWith(t, options)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, address)
 	file, err := os.Open(flightOfExamples)
 	if err != nil {
 		t.Fatal(err)
@@ -100,11 +94,7 @@ func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
 	options.AllowEvaluationTime, options.Limits.Shedding.Off = true, true
 	options.Recordings.Bytes, options.Recordings.Total, options.Recordings.Buffer = 1<<20, 0, 1<<30
 	address := clitest.StartServerWith(t, options)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, address)
 	client := setpointv1.NewRecommendationServiceClient(conn)
 	folder := t.TempDir()
 	for kind, metric := range map[string]string{

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -210,11 +209,7 @@ func TestWhatTheClosedLoopPredictsIsWhatHappens(t *testing.T) {
 	options.AllowEvaluationTime, options.Limits.Shedding.Off, options.RequestTimeout = true, true, 5*time.Minute
 	options.Recordings.Bytes, options.Recordings.Total, options.Recordings.Buffer = 1<<20, 0, 1<<30
 	address := clitest.StartServerWith(t, options)
-	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, address)
 
 	rows := make([][2]string, len(workloads))
 	t.Run("workloads", func(t *testing.T) {

@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -280,11 +279,7 @@ func TestWhatIsPredictedOfRealProcesses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conn, err := grpc.NewClient(clitest.StartServer(t), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, clitest.StartServer(t))
 	edits := []edit{{}, {"target 60 to 40 %", "averageUtilization: 60", "averageUtilization: 40"}, {"target 60 to 85 %", "averageUtilization: 60", "averageUtilization: 85"}, {"max 24 to 7", "maxReplicas: 24", "maxReplicas: 7"}}
 	runs := make([]truth, len(edits))
 	var all sync.WaitGroup

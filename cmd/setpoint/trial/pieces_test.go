@@ -10,9 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -88,11 +85,7 @@ func TestPiecesOfARecordingAreOne(t *testing.T) {
 	t.Parallel()
 	options := server.DefaultOptions()
 	options.AllowEvaluationTime, options.Limits.Shedding.Off, options.RequestTimeout = true, true, 5*time.Minute
-	conn, err := grpc.NewClient(clitest.StartServerWith(t, options), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = conn.Close() }()
+	conn := clitest.Dial(t, clitest.StartServerWith(t, options))
 	w := &workloads[1]
 	spec, err := hpa.ReadOne("spec.yaml", strings.NewReader(w.spec))
 	if err != nil {
