@@ -351,10 +351,7 @@ func TestCooldownOverTime(t *testing.T) {
 	read(in, 0, 11*unit)
 	d := x.recommend(t, 15*m)
 	equal(t, "replicas", d.Desired, int32(11))
-	settled, next, err := Settle(x.history, "ns", d.ID, Failed, "conflict")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settled, next := mustSettle(t, x.history, "ns", d.ID, Failed, "conflict")
 	equal(t, "events of one that fails", settled.Events,
 		[]Event{{EventWarning, "FailedRescale", "New size: 11; reason: external metric queue(nil) above target; error: conflict"}})
 	x.keep(t, next)

@@ -300,10 +300,7 @@ func TestDesignSettles(t *testing.T) {
 	})
 	t.Run("failed", func(t *testing.T) {
 		x, d := decided(t)
-		s, next, err := Settle(x.history, "ns", d.ID, Failed, "conflict")
-		if err != nil {
-			t.Fatal(err)
-		}
+		s, next := mustSettle(t, x.history, "ns", d.ID, Failed, "conflict")
 		equal(t, "events", s.Events, []Event{{EventWarning, "FailedRescale", "New size: 6; error: conflict"}})
 		equal(t, "the error", s.Error, "failed to rescale Deployment/ns/web: conflict")
 		equal(t, "the last change", s.Status.LastScaleTime, t0.Add(-10*time.Minute))

@@ -125,10 +125,7 @@ func FuzzRecommend(f *testing.F) {
 				t.Fatalf("the encoding loses something (%v):\n got %+v\nwant %+v", err, decoded, next)
 			}
 			if r.chance(60) {
-				_, decoded, err = Settle(decoded, "ns", d.ID, oneOf(r, Applied, Failed), "conflict")
-				if err != nil {
-					t.Fatal(err)
-				}
+				_, decoded = mustSettle(t, decoded, "ns", d.ID, oneOf(r, Applied, Failed), "conflict")
 			}
 			history = decoded
 		}

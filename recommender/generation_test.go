@@ -76,10 +76,7 @@ func TestObservedGeneration(t *testing.T) {
 					d := x.recommend(t, time.Duration(i)*time.Minute)
 					status := d.Status
 					if d.Changes() && tt.report != NotChanged {
-						settled, next, err := Settle(x.history, "ns", x.in.ID, tt.report, "no")
-						if err != nil {
-							t.Fatal(err)
-						}
+						settled, next := mustSettle(t, x.history, "ns", x.in.ID, tt.report, "no")
 						status = settled.Status
 						x.keep(t, next)
 					}

@@ -238,13 +238,20 @@ func (x *target) keep(t *testing.T, next History) {
 	x.history = decoded
 }
 
-// settle reports a decision's change as applied, which the scale then shows.
-func (x *target) settle(t *testing.T, d Decision) Settlement {
+// mustSettle is Settle of a change that is pending.
+func mustSettle(t testing.TB, h History, namespace string, id ID, outcome Outcome, message string) (Settlement, History) {
 	t.Helper()
-	s, next, err := Settle(x.history, x.in.Namespace, d.ID, Applied, "")
+	s, next, err := Settle(h, namespace, id, outcome, message)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s, next
+}
+
+// settle reports a decision's change as applied, which the scale then shows.
+func (x *target) settle(t *testing.T, d Decision) Settlement {
+	t.Helper()
+	s, next := mustSettle(t, x.history, x.in.Namespace, d.ID, Applied, "")
 	x.keep(t, next)
 	x.in.Scale = Scale{SpecReplicas: d.Desired, StatusReplicas: d.Desired}
 	return s

@@ -320,10 +320,7 @@ func TestAnOutlookEnds(t *testing.T) {
 // A change that was refused is due again.
 func TestAnOutlookAfterARefusedChange(t *testing.T) {
 	x, d := scalingUp(t, nil)
-	_, history, err := Settle(x.history, "ns", d.ID, Failed, "quota")
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, history := mustSettle(t, x.history, "ns", d.ID, Failed, "quota")
 	o, _ := history.Outlook(x.in, &d.Basis, t0.Add(15*time.Second), 15*time.Second)
 	equal(t, "the outlook", o.text(), "Metrics [8,10] 5 of 8; 15: 8")
 }

@@ -483,10 +483,7 @@ func TestProfilesOfCounts(t *testing.T) {
 			name: "noBehavior: nor is a change an event",
 			outcome: func(t *testing.T, p *Profile) any {
 				d, next := after(longKnown(), p, behaving(wants(4, 5), defaultBehavior()))
-				_, next, err := Settle(next, "ns", d.ID, Applied, "")
-				if err != nil {
-					t.Fatal(err)
-				}
+				_, next = mustSettle(t, next, "ns", d.ID, Applied, "")
 				return len(next.ScaleUps)
 			},
 			want: 1, others: others(upTo115, 0),
@@ -628,11 +625,7 @@ func TestProfilesAtZero(t *testing.T) {
 		return func(t *testing.T, p *Profile) any {
 			d, next := after(longKnown(), p, in)
 			if d.Changes() {
-				_, settled, err := Settle(next, "ns", d.ID, Applied, "")
-				if err != nil {
-					t.Fatal(err)
-				}
-				next = settled
+				_, next = mustSettle(t, next, "ns", d.ID, Applied, "")
 			}
 			return reasonOf(next.Status.Conditions, kind)
 		}
@@ -1052,10 +1045,7 @@ func TestProfilesOfStatus(t *testing.T) {
 			if settle == Undecided {
 				return d.Status.CurrentMetrics
 			}
-			s, _, err := Settle(next, "ns", d.ID, settle, "conflict")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, _ := mustSettle(t, next, "ns", d.ID, settle, "conflict")
 			return s.Status.CurrentMetrics
 		}
 	}
@@ -1499,10 +1489,7 @@ func (s *switching) settle(t *testing.T, in *Input, d Decision) {
 		return
 	}
 	before := clone(&s.history)
-	settlement, next, err := Settle(s.history, in.Namespace, in.ID, reported, "conflict")
-	if err != nil {
-		t.Fatal(err)
-	}
+	settlement, next := mustSettle(t, s.history, in.Namespace, in.ID, reported, "conflict")
 	unwritten(t, "the history that is settled", &s.history, before)
 	equal(t, "it changes something", settlement.Changed, d.Changes())
 	equal(t, "the settled status", settlement.Status, next.Status)

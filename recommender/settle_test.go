@@ -58,10 +58,7 @@ func TestAnAppliedChangeIsAnEventOfTheRecommendedInstant(t *testing.T) {
 
 func TestAFailedChangeIsDropped(t *testing.T) {
 	x, d := scalingUp(t, defaultBehavior())
-	s, next, err := Settle(x.history, "ns", d.ID, Failed, "conflict")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, next := mustSettle(t, x.history, "ns", d.ID, Failed, "conflict")
 	equal(t, "the outcome", s.Outcome, Failed)
 	equal(t, "events", len(next.ScaleUps), 0)
 	equal(t, "the status' desired replicas", s.Status.DesiredReplicas, int32(0))
@@ -90,10 +87,7 @@ func TestAnUnreportedChangeIsSettledByTheNextRequest(t *testing.T) {
 			equal(t, "scale-ups", x.history.ScaleUps, tt.events)
 			equal(t, "lastScaleTime", x.history.Status.LastScaleTime, tt.changed)
 
-			s, after, err := Settle(x.history, "ns", d.ID, Failed, "too late")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, after := mustSettle(t, x.history, "ns", d.ID, Failed, "too late")
 			equal(t, "a late report", s, Settlement{Status: x.history.Status, Outcome: tt.want})
 			equal(t, "the history after it", after, x.history)
 		})
@@ -150,10 +144,7 @@ func TestALateReportDoesNotRewriteThePast(t *testing.T) {
 				x.in.ScaleError = &ScaleError{Message: "away"}
 				x.recommend(t, later)
 			}
-			s, _, err := Settle(x.history, "ns", d.ID, c.outcome, "conflict")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, _ := mustSettle(t, x.history, "ns", d.ID, c.outcome, "conflict")
 			reason, at := changed(s.Status)
 			equal(t, "AbleToScale's reason", reason, c.reason)
 			equal(t, "and since when", at, c.at)
@@ -165,15 +156,9 @@ func TestALateReportDoesNotRewriteThePast(t *testing.T) {
 func TestReportingTwiceIsHarmless(t *testing.T) {
 	for _, first := range []Outcome{Applied, Failed} {
 		x, d := scalingUp(t, defaultBehavior())
-		_, once, err := Settle(x.history, "ns", d.ID, first, "conflict")
-		if err != nil {
-			t.Fatal(err)
-		}
+		_, once := mustSettle(t, x.history, "ns", d.ID, first, "conflict")
 		for _, second := range []Outcome{Applied, Failed} {
-			s, twice, err := Settle(once, "ns", d.ID, second, "other")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, twice := mustSettle(t, once, "ns", d.ID, second, "other")
 			equal(t, "the second report", s, Settlement{Status: once.Status, Outcome: first})
 			equal(t, "the history after it", twice, once)
 		}
@@ -205,10 +190,7 @@ func TestReportsOfUnknownDecisions(t *testing.T) {
 func TestADecisionWithoutChangeHasNothingToSettle(t *testing.T) {
 	x := &target{in: wanting(5)}
 	d := x.recommend(t, 0)
-	s, same, err := Settle(x.history, "ns", d.ID, Applied, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	s, same := mustSettle(t, x.history, "ns", d.ID, Applied, "")
 	equal(t, "the settlement", s, Settlement{Status: x.history.Status, Outcome: NotChanged})
 	equal(t, "the history after it", same, x.history)
 }
@@ -257,10 +239,7 @@ func TestInputsAndHistoriesAreNeverWritten(t *testing.T) {
 
 			nextBefore, statusBefore := clone(&next), clone(&d.Status)
 			for _, outcome := range []Outcome{Applied, Failed} {
-				s, _, err := Settle(next, "ns", d.ID, outcome, "conflict")
-				if err != nil {
-					t.Fatal(err)
-				}
+				s, _ := mustSettle(t, next, "ns", d.ID, outcome, "conflict")
 				if again, _, _ := Settle(next, "ns", d.ID, outcome, "conflict"); !reflect.DeepEqual(again, s) {
 					t.Fatalf("settled again:\n got %+v\nwant %+v", again, s)
 				}

@@ -213,10 +213,7 @@ func TestStatusOfASettledChange(t *testing.T) {
 			in.PreviousStatus = &previous
 			tt.change(in)
 			d, next := Recommend(t0, in, nil)
-			s, next, err := Settle(next, "ns", d.ID, tt.outcome, "conflict")
-			if err != nil {
-				t.Fatal(err)
-			}
+			s, next := mustSettle(t, next, "ns", d.ID, tt.outcome, "conflict")
 			equal(t, "the settlement's status", s.Status, tt.want)
 			equal(t, "the history's status", next.Status, tt.want)
 			_, again := Recommend(later, in, &next)

@@ -106,10 +106,7 @@ func TestTextsOfConditions(t *testing.T) {
 			d, next := Recommend(t0, tt.in, nil)
 			status := d.Status
 			if tt.settle != Undecided {
-				s, _, err := Settle(next, "ns", d.ID, tt.settle, "conflict")
-				if err != nil {
-					t.Fatal(err)
-				}
+				s, _ := mustSettle(t, next, "ns", d.ID, tt.settle, "conflict")
 				status = s.Status
 			}
 			want := Condition{tt.kind, tt.status, tt.reason, tt.message, t0}
