@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 
@@ -24,17 +23,7 @@ import (
 
 // newDocs prints what `make generate` writes to docs/reference/metrics-agents.md.
 func newDocs() *cobra.Command {
-	return &cobra.Command{
-		Use: "docs", Short: "Print the tables of the agents' metrics", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := metricsDocument()
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return err
-		},
-	}
+	return metricsdoc.Command("docs", "Print the tables of the agents' metrics", metricsDocument)
 }
 
 // metricsDocument describes the metrics of all agents, those of the Kubernetes agent only, and

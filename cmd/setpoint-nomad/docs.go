@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,17 +16,7 @@ import (
 // newDocs prints the tables of a policy's keys and of metrics, which `make generate` writes to
 // docs/reference/nomad.md.
 func newDocs() *cobra.Command {
-	return &cobra.Command{
-		Use: "reference", Short: "Print the tables of a policy's keys and of metrics", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := reference()
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return err
-		},
-	}
+	return metricsdoc.Command("reference", "Print the tables of a policy's keys and of metrics", reference)
 }
 
 func reference() (string, error) {

@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/spf13/cobra"
 
@@ -15,17 +13,7 @@ import (
 // newDocs prints the tables of labels and metrics, which `make generate` writes to
 // docs/reference/swarm.md.
 func newDocs() *cobra.Command {
-	return &cobra.Command{
-		Use: "reference", Short: "Print the tables of labels and metrics", Hidden: true, Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			text, err := reference()
-			if err != nil {
-				return err
-			}
-			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
-			return err
-		},
-	}
+	return metricsdoc.Command("reference", "Print the tables of labels and metrics", reference)
 }
 
 func reference() (string, error) {

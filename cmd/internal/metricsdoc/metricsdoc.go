@@ -9,6 +9,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"github.com/spf13/cobra"
 )
 
 // maxListedValues is how many values of a label the table lists.
@@ -16,6 +17,21 @@ const maxListedValues = 8
 
 // buildInfo is the metric whose labels differ for each build.
 const buildInfo = "setpoint_build_info"
+
+// Command returns a hidden command that prints a document, for `make generate`.
+func Command(use, short string, document func() (string, error)) *cobra.Command {
+	return &cobra.Command{
+		Use: use, Short: short, Hidden: true, Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			text, err := document()
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(cmd.OutOrStdout(), text)
+			return err
+		},
+	}
+}
 
 // Of gathers the registered metrics, by name.
 func Of(register func(prometheus.Registerer) error) ([]*dto.MetricFamily, error) {
