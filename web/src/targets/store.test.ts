@@ -122,6 +122,18 @@ test("a service that accepts and does not answer is told, until it does", async 
   assert.equal(told(), undefined);
 });
 
+test("what is said of an outage is the last that is known of it", async (t) => {
+  let n = 0;
+  serve(t, (path) => (path.includes(":watch") ? Response.json({ code: 14, message: `away ${++n}`, details: [] }, { status: 503 }) : Response.json({})));
+  const pass = passing(t, "setTimeout");
+  const store = made(t);
+  store.abort = undefined as never;
+  store.subscribe(() => {});
+  t.after(() => store.clear());
+  const said = () => (store.snapshot.error as { problem?: string } | undefined)?.problem;
+  for (const last of [3, 6]) await until(`told of ${last}`, () => n >= last && said() === `away ${n}`, () => pass(500));
+});
+
 test("who may not read the list is not asked for again and again", async (t) => {
   const asked = serve(t, () => refusal(403, 7));
   const store = made(t);

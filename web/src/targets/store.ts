@@ -169,8 +169,8 @@ export class TargetsStore {
     const watcher: Watcher = {
       decisions: (batch) => this.take(batch),
       link: (link, error) => {
-        if (link === this.snapshot.link) return;
         const away = link === "lost" || link === "refused";
+        if (link === this.snapshot.link && !away) return;
         this.snapshot = { ...this.snapshot, link, error: away ? error : this.snapshot.loading ? this.snapshot.error : undefined };
         this.tell();
       },
