@@ -100,9 +100,9 @@ func (w *storeWatch) Check(ctx context.Context) {
 			}
 			return
 		}
-		w.unwritten = false
 		w.targets.Log.Info("decisions of the outage written", zap.Int("targets", n))
 	}
+	w.unwritten = false
 	w.targets.hideDeleted(ctx)
 }
 
