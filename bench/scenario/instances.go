@@ -261,8 +261,12 @@ const (
 	OfOne       = ", of that of one instance"
 	FullestKeys = ": keys of the fullest master, beyond the mean"
 
-	// Batches, Thin and Single are kinds of calls; OneOnThree is a group.
-	Batches, Thin, Single, OneOnThree = "batches", "batches of 12", "single calls", "1 instance"
+	// Batches, Thin and Single are kinds of calls.
+	Batches = "batches"
+	Thin    = "batches of 12"
+	Single  = "single calls"
+	// OneOnThree is a group.
+	OneOnThree = "1 instance"
 	// ThinTogether is how many requests of a thin batch a master has.
 	ThinTogether = 4
 )

@@ -107,8 +107,8 @@ func (s *stage) service(redis *process.Redis) (*process.Service, error) {
 }
 
 // serviceOn starts the service on Redis at that URL; empty: histories in memory.
-func (s *stage) serviceOn(url string, more ...string) (*process.Service, error) {
-	flags := append([]string{"--allow-evaluation-time"}, more...)
+func (s *stage) serviceOn(url string) (*process.Service, error) {
+	flags := []string{"--allow-evaluation-time"}
 	if url != "" {
 		flags = append(flags, "--redis="+url)
 	}

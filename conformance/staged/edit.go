@@ -1,6 +1,7 @@
 package staged
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/big"
@@ -99,7 +100,7 @@ func (e *editor) edit() (cut string, err error) {
 	e.forget()
 	for i := range e.inputs {
 		s, err := e.step(i)
-		if why, is := err.(inexpressible); is {
+		if why, is := errors.AsType[inexpressible](err); is {
 			return why.why, nil
 		}
 		if err != nil {
@@ -309,7 +310,7 @@ func (e *editor) freshness(s *step) error {
 		} else if len(samples) == 1 && taken.IsZero() {
 			what = "the value"
 		}
-		text := ""
+		var text string
 		switch age := s.Time.Sub(taken); {
 		case taken.IsZero():
 			text = what + " has no timestamp"

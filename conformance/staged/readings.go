@@ -75,13 +75,11 @@ func (s *step) fails(m *autoscalingv2.MetricSpec, text string) error {
 	if err := s.alone(m); err != nil {
 		return err
 	}
-	key := ""
 	if m.External != nil {
-		key = "external:" + m.External.Metric.Name
+		s.setError("external:"+m.External.Metric.Name, text)
 	} else {
-		key = "custom:" + m.Object.Metric.Name
+		s.setError("custom:"+m.Object.Metric.Name, text)
 	}
-	s.setError(key, text)
 	return nil
 }
 

@@ -99,7 +99,7 @@ func unknownScaler(ctx context.Context, s *scene) error {
 		s.sent(1, len(data))
 		s.met.Add(codeOf(err))
 		if code := status.Code(err); code != codes.Unauthenticated && code != codes.ResourceExhausted && code != codes.Unavailable && ctx.Err() == nil {
-			return fmt.Errorf("a guessed token was answered with %v", err)
+			return fmt.Errorf("a guessed token was answered with %s", code)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func unknownTargets(ctx context.Context, s *scene) error {
 		s.sent(1, sent)
 		s.met.Add(codeOf(err))
 		if i%3 < 2 && status.Code(err) != codes.NotFound && ctx.Err() == nil {
-			return fmt.Errorf("a target that there is not was answered with %v", err)
+			return fmt.Errorf("a target that there is not was answered with %s", codeOf(err))
 		}
 	}
 	return nil

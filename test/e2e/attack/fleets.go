@@ -247,7 +247,7 @@ func longMetrics(ctx context.Context, s *scene) error {
 	var names []string
 	for i := range 64 {
 		names = append(names, fmt.Sprint(long, i))
-		spec.Spec.Metrics = append(spec.Spec.Metrics, external(names[i], nil))
+		spec.Spec.Metrics = append(spec.Spec.Metrics, external(names[i]))
 		spec.Fleet.Scopes["External:"+names[i]] = []string{"PER_MEMBER", "GLOBAL"}[i%2]
 	}
 	name := nameOfFleet("long")

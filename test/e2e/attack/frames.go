@@ -198,16 +198,16 @@ func oversized(perSecond float64, more []string) func(context.Context, *scene) e
 	}
 }
 
-// begunCalls begins calls on connections, and sends no message on them.
-func begunCalls(conns, each int, method string, more ...string) func(context.Context, *scene) error {
+// begunCalls begins a thousand calls on each of five connections, and sends no message on them.
+func begunCalls(method string, more ...string) func(context.Context, *scene) error {
 	return func(ctx context.Context, s *scene) error {
-		for range conns {
+		for range 5 {
 			f, err := hostile.Dial(s.grpc, s.met)
 			if err != nil {
 				return err
 			}
 			defer f.Conn.Close()
-			for range each {
+			for range 1000 {
 				if _, err := f.Begin(method, more...); err != nil {
 					s.met.Add("broken")
 					break

@@ -91,7 +91,7 @@ func openAttacks() []*attack {
 				return connections(500, onREST, "POST /v1/x HTTP/1.1\r\nHost: a\r\nX-Slow: ", "a", time.Hour)(ctx, s)
 			})},
 			{name: "half-a-frame", short: true, bounds: small, run: connections(500, onGRPC, http2.ClientPreface+"\x00\x00\x00\x04\x00\x00\x00\x00\x00"+"\x00\x40\x00\x01\x04\x00\x00\x00\x01abc", "a", 3*time.Second)},
-			{name: "calls", short: true, bounds: small, run: lasting(2*attackTime, anything, begunCalls(5, 1000, recommendMethod))},
+			{name: "calls", short: true, bounds: small, run: lasting(2*attackTime, anything, begunCalls(recommendMethod))},
 			{name: "idle-streams", short: true, bounds: ends, run: lasting(attackTime, met("stream OK", 2000), idleStreams)},
 		}},
 		{name: "half-closed", about: "2,000 connections that are closed on one side in the midst of a request", steps: []step{

@@ -184,7 +184,7 @@ func belowAFullList(ctx context.Context, s *scene) error {
 	after, err := s.moved(ctx)
 	s.met.AddAll("Redis B a second", int(after-before)/seconds)
 	if each := (after - before) / seconds; err == nil && each > mostIdle+honestMoves {
-		return fmt.Errorf("Redis moves %d bytes a second while nobody changes an override", each)
+		return fmt.Errorf("%d bytes a second go to and from Redis while nobody changes an override", each)
 	}
 	return err
 }

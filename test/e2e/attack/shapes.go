@@ -90,9 +90,9 @@ func explained(pods, metrics int) body {
 	return bodyOf(r)
 }
 
-func external(name string, selector *setpointv1.LabelSelector) *setpointv1.MetricSpec {
+func external(name string) *setpointv1.MetricSpec {
 	return &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{
-		Metric: &setpointv1.MetricIdentifier{Name: name, Selector: selector},
+		Metric: &setpointv1.MetricIdentifier{Name: name},
 		Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("10")},
 	}}
 }
@@ -102,7 +102,7 @@ func series(metrics, n int) body {
 	r := requestFor(hostileTarget)
 	r.Spec.Metrics, r.ExternalMetrics = nil, nil
 	for i := range metrics {
-		r.Spec.Metrics = append(r.Spec.Metrics, external(fmt.Sprint("m", i), nil))
+		r.Spec.Metrics = append(r.Spec.Metrics, external(fmt.Sprint("m", i)))
 	}
 	for i := range n {
 		r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: fmt.Sprint("m", i%metrics)}, Value: "1"})

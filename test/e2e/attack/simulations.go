@@ -84,7 +84,7 @@ func (f simulatedFleet) run(ctx context.Context, s *scene) error {
 	began, processor := time.Now(), s.processor()
 	err = simulate(ctx)
 	if code := status.Code(err); f.refused != (code == codes.ResourceExhausted) || !f.refused && err != nil {
-		return fmt.Errorf("one simulation: %v, want it refused: %t", err, f.refused)
+		return fmt.Errorf("one simulation: %s, want it refused: %t", code, f.refused)
 	}
 	took := time.Since(began)
 	if err != nil {

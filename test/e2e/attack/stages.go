@@ -54,10 +54,10 @@ func stageAttacks() []*attack {
 	}
 	return []*attack{
 		{name: "schedules", about: "batches of 1,000 targets, each with 64 schedules in 16 zones: ramps, dates, crons that fire never or hardly", steps: []step{
-			{name: "batch", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("honest schedules", 1000, honestSchedule)},
-			{name: "cron-bombs", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("rare crons", 1000, rareCron)},
-			{name: "never", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("crons that never fire", 1000, neverFires)},
-			{name: "no-zones", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("unknown zones", 1000, noZone)},
+			{name: "batch", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("honest schedules", honestSchedule)},
+			{name: "cron-bombs", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("rare crons", rareCron)},
+			{name: "never", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("crons that never fire", neverFires)},
+			{name: "no-zones", short: true, bounds: bounds{processor: 40 * time.Second, limit: 40 * time.Second}, run: batched("unknown zones", noZone)},
 		}},
 		{name: "stage-lists", about: "4 MiB of schedules, fallbacks, guards, weights and proposals in one request", steps: slices.Concat(
 			long("schedules", func(r *setpointv1.RecommendRequest, i int) {
@@ -73,7 +73,7 @@ func stageAttacks() []*attack {
 			}),
 		)},
 		{name: "proposals", about: "proposals by the thousand: 8 in each of a batch of 1,000, and reported for stored specs", steps: []step{
-			{name: "batch", short: true, bounds: bounds{processor: 20 * time.Second}, run: batched("proposals", 1000, nil)},
+			{name: "batch", short: true, bounds: bounds{processor: 20 * time.Second}, run: batched("proposals", nil)},
 			{name: "reported", short: true, bounds: bounds{processor: 30 * time.Second, limit: 40 * time.Second}, run: reportedProposals},
 		}},
 		{name: "combine", about: "64 metrics that are combined by weights of 16 digits, in a batch of 200", steps: []step{
@@ -133,9 +133,10 @@ func noZone(target, i int) *setpointv1.Schedule {
 // mostStaged bounds the processor time of a target's 64 schedules, on top of what a plain decision costs.
 const mostStaged = 10 * time.Millisecond
 
-// batched sends batches of that many targets, once plainly and some times with 64 schedules or, without them, 8
+// batched sends batches of a thousand targets, once plainly and some times with 64 schedules or, without them, 8
 // proposals each, and compares what they cost.
-func batched(what string, n int, schedule func(target, i int) *setpointv1.Schedule) func(context.Context, *scene) error {
+func batched(what string, schedule func(target, i int) *setpointv1.Schedule) func(context.Context, *scene) error {
+	const n = 1000
 	return func(ctx context.Context, s *scene) error {
 		conn, err := s.dial()
 		if err != nil {
@@ -239,7 +240,7 @@ func combined64(ctx context.Context, s *scene) error {
 			weights := map[string]string{}
 			for i := range 64 {
 				name := fmt.Sprint("metric-", i)
-				r.Spec.Metrics = append(r.Spec.Metrics, external(name, nil))
+				r.Spec.Metrics = append(r.Spec.Metrics, external(name))
 				r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: "9000000000000000"})
 				weights["External:"+name] = "9999999.999999999"
 			}

@@ -103,7 +103,7 @@ func bursting(ctx context.Context, s *scene) error {
 			r.Spec.Metrics, r.ExternalMetrics = nil, nil
 			for m := range 43 {
 				name := fmt.Sprint(long, m)
-				r.Spec.Metrics = append(r.Spec.Metrics, external(name, nil))
+				r.Spec.Metrics = append(r.Spec.Metrics, external(name))
 				r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: name}, Value: fmt.Sprint(10 * (1 + (k+i/20)%30))})
 			}
 			batch.Requests = append(batch.Requests, r)

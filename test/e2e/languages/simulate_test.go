@@ -106,7 +106,7 @@ func TestSimulationsThatBreak(t *testing.T) {
 		if failed == nil || failed.Code != "UNAVAILABLE" || !strings.Contains(failed.Message, "as the test wants it") || b.asked.Load() != 3 {
 			t.Errorf("after %d streams: %v, want the third one's error", b.asked.Load(), failed)
 		}
-		b.before, failed = 100, nil
+		b.before = 100
 		b.asked.Store(0)
 		if _, failed = simulate(t, c, &setpointv1.SimulateRequest{}, 0); failed == nil || b.asked.Load() != 4 {
 			t.Errorf("after %d streams without a response: %v, want 4", b.asked.Load(), failed)

@@ -212,7 +212,7 @@ func TestPaper(t *testing.T) {
 		sheet := command(p, cdppage.PrintToPDF, cdppage.PrintToPDFParams{PaperWidth: 210 * mm, PaperHeight: 297 * mm})
 		data, err := base64.StdEncoding.DecodeString(string(sheet.Data))
 		if err != nil {
-			data = []byte(sheet.Data)
+			data = sheet.Data
 		}
 		return strings.Count(string(data), "/Type /Page\n")
 	}

@@ -155,8 +155,7 @@ func (l *Live) list(p *page, s *siteOf) {
 				last[row.Name] = wrong
 			}
 		}
-		switch late := time.Now().After(deadline); {
-		case n > 0 || len(missing()) == 0 || late:
+		if late := time.Now().After(deadline); n > 0 || len(missing()) == 0 || late {
 			n++
 			if late && n == 1 {
 				n = samples
