@@ -120,12 +120,12 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 	}
 	if to.loop == nil || q.Spec == nil { // another spec that goes on has its own history
 		if scenario.History != nil {
-			loop.Begin(historyOf(scenario.History))
+			loop.Begin(historyOf(scenario.History), nil)
 		}
 		if before, err := stateOf(scenario); err != nil {
 			return nil, err
 		} else if before != nil {
-			loop.Begin(before.History)
+			loop.Begin(before.History, keptBy(before))
 		}
 	}
 	to.loop = loop

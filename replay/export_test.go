@@ -181,6 +181,39 @@ func replayed(t *testing.T, out *Exported) {
 	}
 }
 
+// TestAClosedLoopBeginsWithWhatStagesKeep has a metric fail, from before a recording until its fallback acts: the recording's
+// own spec has the recorded counts, as what stages remember is the service's.
+func TestAClosedLoopBeginsWithWhatStagesKeep(t *testing.T) {
+	engine, all := kept(t, 2)
+	at, begin, replicas := servertest.T0, servertest.T0.Add(5*time.Minute), int32(4)
+	for i := range 40 {
+		s := all[i/20] // the other one keeps the record at its first decision
+		req := servertest.Queue(servertest.Web, replicas, 40)
+		req.Stages = &setpointv1.Stages{Fallbacks: []*setpointv1.MetricFallback{{Metric: "External:queue-depth", Replicas: new(int32(10))}}}
+		if i >= 16 {
+			req.ExternalMetrics, req.MetricErrors = nil, []*setpointv1.MetricError{{Metric: "queue-depth", Message: "away"}}
+		}
+		servertest.EvaluatedAt(at)(req)
+		at = at.Add(15 * time.Second)
+		resp := s.Recommend(t, req)
+		if resp.GetDesiredReplicas() != replicas {
+			s.Report(t, servertest.Web, resp.GetRecommendationId(), "APPLIED", "")
+		}
+		replicas = resp.GetDesiredReplicas()
+	}
+	for _, s := range all {
+		s.StopAndWait(t)
+	}
+	out := Export(servertest.Web, chunksOf(t, engine.Chunks(0, 0), servertest.KeyOf(servertest.Web)), begin, time.Time{})
+	if len(out.Scenarios) != 1 || out.Steps != 20 || replicas != 10 {
+		t.Fatalf("%d steps, gaps %v, %d replicas", out.Steps, out.Gaps, replicas)
+	}
+	got := backtest(t, reread(t, out.Scenarios[0]), &Question{})
+	if c := got.ClosedLoop; got.Mismatched > 0 || c.Other.Ups == 0 || c.RecordedSeconds != got.CoveredSeconds {
+		t.Errorf("%d differences, recorded for %g s of %g s: %+v", got.Mismatched, c.RecordedSeconds, got.CoveredSeconds, c.Changes)
+	}
+}
+
 // ask asks about web with that usage of each pod, at the next instant, and applies the answer as told.
 func ask(t *testing.T, s *servertest.Service, at time.Time, report string, changes ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendResponse {
 	t.Helper()

@@ -60,8 +60,13 @@ func (e *Engine) BeginState(target string, state []byte) error {
 			e.seeds[target] = &before.Status
 		}
 	}
-	e.kept[target] = stages.KeptOf(before.Stages, before.Adjusted != nil, before.Turns, int(before.LastChange))
+	e.kept[target] = keptBy(&before)
 	return nil
+}
+
+// keptBy is what a record keeps for stages.
+func keptBy(r *record.Record) *stages.Kept {
+	return stages.KeptOf(r.Stages, r.Adjusted != nil, r.Turns, int(r.LastChange))
 }
 
 // stateOf is the record before a scenario; nil: it has none.

@@ -115,8 +115,12 @@ func New(namespace string, starts Starts, options Options) *Loop {
 // GoOn prepares for the next part of the recording, whose pods start as measured by then.
 func (l *Loop) GoOn(starts Starts) { l.starts, l.work = starts, 0 }
 
-// Begin sets the target's history before the first step.
-func (l *Loop) Begin(history recommender.History) { l.history = history }
+// Begin sets the target's history before the first step, and what stages keep beside it; nil: that is not known.
+func (l *Loop) Begin(history recommender.History, kept *stages.Kept) {
+	if l.history = history; kept != nil {
+		l.kept = *kept
+	}
+}
 
 // Step processes the next step, in order of time.
 func (l *Loop) Step(s *Step) (Outcome, error) {
