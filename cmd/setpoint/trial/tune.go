@@ -164,7 +164,10 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	bar := cli.NewProgress(cmd.ErrOrStderr(), "runs", 0)
 	result, err := tune.Run(cmd.Context(), scenario, a, c.goal, tune.Options{
 		Candidates: c.candidates, LeastReplicas: c.least, Seed: scenario.Seed, Workers: c.workers, Progress: bar.Of,
-		Vary: c.vary, Lint: warnings, Redrawn: redrawn,
+		Vary: c.vary, Redrawn: redrawn,
+		Lint: func(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario) ([]string, error) {
+			return warnings(ctx, a, s, scenario.Start)
+		},
 	})
 	bar.Clear()
 	if input := (tune.InputError{}); errors.As(err, &input) {
@@ -189,12 +192,9 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 	return c.write(cmd.OutOrStdout(), scenario, read.Object, result)
 }
 
-// warnings are the rules of which lint warns; in a scenario that is too large for it, those without.
-func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario) (rules []string, err error) {
-	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: time.Now()}
-	if s != nil {
-		of.Now = s.Start
-	}
+// warnings are the rules of which lint warns by an instant; in a scenario that is too large for it, those without.
+func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario, now time.Time) (rules []string, err error) {
+	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: now}
 	if b := a.Spec.Behavior; b != nil {
 		of.Behavior, of.Up, of.Down = true, len(b.ScaleUp.Policies) > 0, len(b.ScaleDown.Policies) > 0
 	}

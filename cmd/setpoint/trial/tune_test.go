@@ -83,6 +83,22 @@ func TestTuneKeepsStages(t *testing.T) {
 	}
 }
 
+// What lint warns of a schedule is by the scenario's time, whenever the search runs.
+func TestTuneLintsByTheScenariosTime(t *testing.T) {
+	t.Parallel()
+	world := clitest.File(t, "world.yaml", "duration: 1h\nstart: 2020-11-27T00:00:00Z\nload: [{constant: 40}]\nworkload: {requests: {cpu: 500m}, capacity: 30, usage: [{metric: cpu, perLoad: 10m}]}\n")
+	spec := `{stages: {schedules: [{name: sale, timeZone: UTC, at: "2020-11-27T00:20:00Z", duration: 600s, minReplicas: 3}]},
+ spec: {minReplicas: 1, maxReplicas: 20, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}]}}`
+	got := run(t, spec, "tune", "-f", world, "-", "--candidates=10", "--vary=target", "--max-short=100", "--max-lost=100", "-o", "json")
+	var out tunedJSON
+	if err := json.Unmarshal([]byte(got.Stdout), &out); err != nil || got.Code != 0 {
+		t.Fatalf("exit code %d, %v\n%s", got.Code, err, got.Stderr)
+	}
+	if out.Refused > 0 || len(out.Best.Changes) == 0 {
+		t.Errorf("%d are refused, and the chosen one has the changes %q", out.Refused, out.Best.Changes)
+	}
+}
+
 // What is tuned comes out in its form, with what else it has.
 func TestTuneKeepsTheForm(t *testing.T) {
 	t.Parallel()
