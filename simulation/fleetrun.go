@@ -322,7 +322,7 @@ func (f *fleetRun) sync(m *member) error {
 		digest.Max = -1
 	}
 	f.ids++
-	call := &fleet.Call{Member: m.name, Digest: digest, Blind: err != nil, Explain: true}
+	call := &fleet.Call{Member: m.name, Digest: digest, Blind: err != nil, Explain: true, Zeroed: f.spec.Engine.MinReplicas == 0}
 	binary.BigEndian.PutUint64(call.ID[8:], f.ids)
 	if late := m.callsLate.now(m.now); late > 0 {
 		m.call, m.arrives = call, m.now+late

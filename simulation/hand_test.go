@@ -264,3 +264,24 @@ func TestTheRightCountIsEfficient(t *testing.T) {
 		t.Errorf("got %+v, want an efficiency of 1, 3 replica hours that cost 1.5, no change", f)
 	}
 }
+
+// A workload that begins with no replicas, as its spec allows, was scaled so by the autoscaler, and load wakes it. With a
+// minimum somebody has switched it off.
+func TestNoReplicasAtTheStart(t *testing.T) {
+	t.Parallel()
+	w := simulation.Workload{Replicas: new(int32(0)), Usage: []simulation.Usage{offered(time.Second)}}
+	s := &simulation.Scenario{Start: start, Duration: 2 * time.Minute, Load: trace(t, 0, 0, 60, 0, 60, 4), Workload: w}
+	for least, want := range []int32{0: 4, 1: 0} {
+		a := onTotal(int32(least), 10, 1)
+		a.Options.ScaleToZero = true
+		if got := counts(t, s, a); got[0] != 0 || got[len(got)-1] != want {
+			t.Errorf("minReplicas %d: %v, want %d in the end", least, got, want)
+		}
+		of := clusters(s.Duration, w, s.Load, nil, nil)
+		of.Fleet.Rules = []simulation.FleetRule{simulation.Hold}
+		list, _ := rounds(t, of, a, simulation.Hold)
+		if got := list[len(list)-1].desired; list[0].desired != 0 || got != want {
+			t.Errorf("minReplicas %d: a fleet has %d in the end, want %d", least, got, want)
+		}
+	}
+}

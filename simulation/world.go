@@ -156,6 +156,9 @@ func newWorldOf(s *Scenario, a *Autoscaler, engine Engine, part float64, own *Tr
 		Namespace: a.Namespace, Spec: a.Spec, Options: a.Options,
 		Explain: true, ExplainLimit: recommender.ExplainNoPods,
 	}
+	if replicas == 0 && a.Spec.MinReplicas == 0 { // the autoscaler has scaled it so; with a minimum somebody has switched it off
+		w.input.PreviousStatus = &recommender.Status{Conditions: []recommender.Condition{{Type: recommender.ScaledToZero, Status: recommender.ConditionTrue, Reason: recommender.ScaledToZero}}}
+	}
 	w.nextPoint = w.loadChanges(0)
 	w.replicas = replicas
 	for range w.replicas {
