@@ -132,14 +132,18 @@ func ReadSettings(name string, data []byte) (*Settings, error) {
 	}
 	s := Defaults()
 	err := document.ReadOrNone(name, data, func(root document.Value) {
+		var targets document.Value
 		root.Map(
 			document.Optional("rules", func(v document.Value) { readLimits(v, s.limits, nil) }),
 			document.Optional("lint", s.readLint),
 			document.Optional("recordings", func(v document.Value) { s.Recordings = texts(v) }),
 			document.Optional("ignore", func(v document.Value) { s.Ignore = patterns(v) }),
 			document.Optional("assume", s.readAssumed),
-			document.Optional("targets", s.readTargets),
+			document.Optional("targets", func(v document.Value) { targets = v }),
 		)
+		if targets != (document.Value{}) { // what they leave out is the rules', wherever these stand
+			s.readTargets(targets)
+		}
 	})
 	if err != nil {
 		return nil, err
@@ -168,12 +172,12 @@ func readLimits(v document.Value, into, before map[string]Limit) {
 func (l *Limit) read(v document.Value, r *Rule) {
 	switch {
 	case v.IsMap():
-		set := false
+		set, leveled := false, false
 		v.Map(
 			document.Optional("limit", func(v document.Value) { l.number(v, r); set = true }),
-			document.Optional("level", func(v document.Value) { l.level(v); set = false }),
+			document.Optional("level", func(v document.Value) { l.level(v); leveled = true }),
 		)
-		if set && l.Level == Off {
+		if set && !leveled && l.Level == Off {
 			l.Level = Error
 		}
 	case v.IsNumber():

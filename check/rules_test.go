@@ -1,6 +1,7 @@
 package check
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -76,6 +77,24 @@ func TestRulesAsATeamWritesThem(t *testing.T) {
 	for _, empty := range []string{"", "# nothing\n"} {
 		if s, err := ReadSettings("", []byte(empty)); err != nil || s.FailOn != lint.Warning {
 			t.Errorf("%q: %+v, %v", empty, s, err)
+		}
+	}
+}
+
+// The order of keys says nothing: a level counts before its limit, too, and targets before the rules.
+func TestTheOrderOfKeysSaysNothing(t *testing.T) {
+	t.Parallel()
+	const rules, targets = "rules: {different: %s, replicaHours: {level: warning}}\n", "targets: [{match: batch/*, rules: {replicaHours: 20}}]\n"
+	for _, file := range []string{fmt.Sprintf(rules, "{limit: 3, level: off}") + targets, targets + fmt.Sprintf(rules, "{level: off, limit: 3}")} {
+		s, err := ReadSettings(RulesFile, []byte(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.limit("different", "shop/web"); got != (Limit{3, Off}) {
+			t.Errorf("%s: different is %+v", file, got)
+		}
+		if got := s.limit("replicaHours", "batch/web"); got != (Limit{20, Warning}) {
+			t.Errorf("%s: replicaHours of the target is %+v", file, got)
 		}
 	}
 }
