@@ -2,11 +2,16 @@ package decision
 
 import (
 	"context"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/server/forecasts"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
 )
+
+// pastTTL is how long a target keeps its past that adds nothing to it, as one whose workload is off, or whose metrics fail: as
+// long as a value may count.
+const pastTTL = 28 * 24 * time.Hour
 
 // NewForecasts returns the past of targets with a forecast, limited by cluster like their records; nil if the engine keeps no
 // parts. Close stops it.
@@ -15,11 +20,15 @@ func NewForecasts(t *Targets, engine store.Store) (*forecasts.Rings, error) {
 	if !ok {
 		return nil, nil
 	}
-	counted, err := parts.Part(store.Forecasts, t.Options.HistoryTTL)
+	ttl := t.Options.HistoryTTL
+	if ttl > 0 {
+		ttl = max(ttl, pastTTL)
+	}
+	counted, err := parts.Part(store.Forecasts, ttl)
 	if err != nil {
 		return nil, err
 	}
-	records, err := t.store.(store.Parts).Part(store.Forecasts, t.Options.HistoryTTL)
+	records, err := t.store.(store.Parts).Part(store.Forecasts, ttl)
 	if err != nil {
 		return nil, err
 	}

@@ -129,6 +129,31 @@ func TestTwoInstancesKeepOnePast(t *testing.T) {
 	}
 }
 
+// TestAPastOutlivesAPause has a workload that is off for weeks: nothing is added to its past meanwhile, which stays for as long
+// as it counts.
+func TestAPastOutlivesAPause(t *testing.T) {
+	t.Parallel()
+	clock := servertest.NewClock(servertest.T0)
+	engine := memory.New(memory.Options{Clock: clock.Now})
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.MaxClockSkew, su.Options.Clock, su.Options.HistoryTTL, su.Engine, su.Log = 0, clock.Now, 24*time.Hour, engine, engine
+	})
+	s.Clock, s.Memory = clock, engine
+	first := forecast.BucketOf(clock.Now())
+	s.Recommend(t, foreseen(14, 140))
+	clock.Advance(forecast.Length)
+	s.Recommend(t, foreseen(14, 140)) // closes the first one
+	await(t, s, 1)
+	for hour := range 29 * 24 {
+		ring, _ := ringOf(t, s)
+		if known := ring.Recent(first, 1) == 1; known != (hour < 28*24) {
+			t.Fatalf("after %d hours its past is known: %t", hour, known)
+		}
+		s.Recommend(t, foreseen(0, 140))
+		clock.Advance(time.Hour)
+	}
+}
+
 // TestWithoutForecastNothingIsRead is that decisions without a forecast neither read nor write the record.
 func TestWithoutForecastNothingIsRead(t *testing.T) {
 	t.Parallel()
