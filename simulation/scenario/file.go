@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
+	"github.com/setpoint-dev/setpoint/stages/schedule"
 )
 
 // Limits of files.
@@ -151,10 +152,10 @@ func (r *reader) timezone(v document.Value) {
 	if !ok {
 		return
 	}
-	// "Local" would depend on the machine.
-	zone, err := time.LoadLocation(name)
-	if err != nil || name == "Local" {
-		v.Refuse("must be a time zone such as Europe/Berlin")
+	// As those of schedules: others, such as Local, would depend on the machine.
+	zone, err := schedule.Zone(name)
+	if err != nil {
+		v.Refuse("%v", err)
 		return
 	}
 	r.zone = zone

@@ -165,6 +165,11 @@ func TestASimulationBeginsWithItsZonesMonday(t *testing.T) {
 			t.Errorf("%s: %v, %v", zone, got.Start, err)
 		}
 	}
+	for _, zone := range []string{"Local", "right/Europe/Berlin", "localtime"} { // which each machine has its own of, or none
+		if _, err := Read(t.Context(), "s.yaml", []byte("timezone: "+zone+"\nload: [{constant: 5}]\nworkload: {usage: [{metric: cpu, perLoad: 10m}]}\n"), nil, nothing); err == nil {
+			t.Errorf("%s is a zone", zone)
+		}
+	}
 }
 
 // All that is wrong is told at once, with lines and paths.
@@ -196,7 +201,7 @@ events:
 	// The load is read once the rest is right.
 	for _, want := range []string{
 		`s.yaml:1: duration: must be a duration such as "30s"`,
-		"s.yaml:2: timezone: must be a time zone such as Europe/Berlin",
+		"s.yaml:2: timezone: the IANA time zone database has no zone of that name",
 		"s.yaml:12: workload: unknown key replica, did you mean replicas?",
 		`s.yaml:13: workload.requests.cpu: must be a quantity of at least 0, such as "250m" or "1Gi"`,
 		"s.yaml:13: workload.requests: unknown key gpu",
