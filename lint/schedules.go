@@ -51,7 +51,7 @@ func scheduleNeverSoon(s *subject) {
 		p := one.Times.At(s.Now)
 		switch {
 		case p.Active:
-		case p.Until.IsZero():
+		case p.Changes().IsZero():
 			s.report(at, fmt.Sprintf("schedule %s is not active any more", one.Name), "no start after now")
 		case p.Until.Sub(s.Now) > ahead:
 			s.report(at, fmt.Sprintf("schedule %s is not active for more than a year", one.Name), "it starts on "+p.Until.In(one.Times.Zone()).Format(time.DateOnly))
@@ -71,15 +71,15 @@ func scheduleOvershadowed(s *subject) {
 		now := s.Now
 		for periods < mostPeriods {
 			p := one.Times.At(now)
+			if p.Until.IsZero() && (p.Active || !p.Changes().IsZero()) {
+				return // when it ends, or is active next, is not known
+			}
 			if !p.Active {
 				if p.Until.IsZero() || p.Until.Sub(s.Now) > ahead {
 					break
 				}
 				now = p.Until
 				continue
-			}
-			if p.Until.IsZero() {
-				return
 			}
 			shadow := s.shadowOf(one, now, p.Until)
 			if shadow == nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
@@ -152,6 +153,27 @@ func TestFallbacksOfSpecsAreWhereTheyAreWritten(t *testing.T) {
 		}
 		if found != 1 {
 			t.Errorf("%s: %d findings of %+v", name, found, findings)
+		}
+	}
+}
+
+// A schedule that is not active for many of its starts is not over, and nothing shadows all its periods that are not known.
+func TestSchedulesThatAreSeldomActive(t *testing.T) {
+	t.Parallel()
+	text := scheduled(`{"name": "late", "timeZone": "UTC", "cron": "*/5 * * * *", "endCron": "*/5 0-22 * * *", "minReplicas": 5}, {"name": "once", "timeZone": "UTC", "at": "2026-11-23T20:00:00Z", "duration": "86400s", "minReplicas": 9}`)
+	for _, hour := range []int{12, 23} { // before and in its hour
+		l := Linter{Options: given(&setpointv1.RecommendOptions{}), Now: time.Date(2026, 11, 23, hour, 30, 0, 0, time.UTC)}
+		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
+			t.Fatal(err)
+		}
+		findings, err := l.Check(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range findings {
+			if strings.HasPrefix(f.Rule, "schedule-") {
+				t.Errorf("at %d:30: %+v", hour, f)
+			}
 		}
 	}
 }
