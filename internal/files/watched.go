@@ -147,8 +147,8 @@ func (f *Watched[T]) Look(ctx context.Context) {
 	}
 	f.taking.Lock()
 	defer f.taking.Unlock()
-	// Reload may have applied newer content.
-	if contents.sum != seen && f.seen == seen {
+	// Reload may have applied newer content. What was refused is parsed again: it may name other files, which may be right now.
+	if f.seen == seen && (contents.sum != seen || f.stats.Err != nil) {
 		_ = f.take(contents) // OnChange got the error.
 	}
 }
@@ -164,15 +164,18 @@ func (f *Watched[T]) Reload() error {
 	return f.take(f.set.Read())
 }
 
-// take parses contents, unless they could not be read, and stores the value. The caller
-// has locked taking.
+// take parses contents, unless they could not be read, and stores the value. The same error of the same contents is told
+// once. The caller has locked taking.
 func (f *Watched[T]) take(contents Contents) error {
-	f.seen = contents.sum
 	err := contents.Err
 	var value T
 	if err == nil {
 		value, err = f.parse(contents.Texts)
 	}
+	if told := f.stats.Err; contents.sum == f.seen && err != nil && told != nil && err.Error() == told.Error() {
+		return err
+	}
+	f.seen = contents.sum
 	if err == nil {
 		f.value.Store(&value)
 	}

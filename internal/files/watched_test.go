@@ -171,6 +171,41 @@ func TestAFileThatIsWrong(t *testing.T) {
 	})
 }
 
+// TestAFileThatNamesAnother is taken once the other is there: they may come by different ways.
+func TestAFileThatNamesAnother(t *testing.T) {
+	folder := t.TempDir()
+	path, other := filepath.Join(folder, "file"), filepath.Join(folder, "other")
+	put(t, path, "first")
+	named := func(contents [][]byte) (string, error) {
+		if string(contents[0]) == "first" {
+			return "first", nil
+		}
+		text, err := os.ReadFile(string(contents[0]))
+		return string(text), err
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var told []error
+		file, err := files.Open(named, files.Options{OnChange: func(e files.Event) { told = append(told, e.Err) }}, path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go file.Run(ctx)
+		put(t, path, other)
+		time.Sleep(time.Hour)
+		if s := file.Stats(); file.Load() != "first" || s.Failures != 1 || s.Err == nil {
+			t.Fatalf("without it: says %q, stats %+v", file.Load(), s)
+		}
+		put(t, other, "second")
+		time.Sleep(look)
+		synctest.Wait()
+		if s := file.Stats(); file.Load() != "second" || s.Failures != 1 || s.Err != nil || len(told) != 2 {
+			t.Errorf("with it: says %q, stats %+v, told %v", file.Load(), s, told)
+		}
+	})
+}
+
 func TestAFileThatIsGone(t *testing.T) {
 	watch(t, func(b *bench) {
 		if err := os.Remove(b.path); err != nil {
