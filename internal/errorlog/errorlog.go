@@ -25,9 +25,14 @@ const Handshake = "TLS handshake error"
 // of lines of the same kind omitted before. Failed handshakes are a kind of their own, so that
 // they do not displace other lines.
 func New(log *zap.Logger, level zapcore.Level) *stdlog.Logger {
+	return Of(log, level, "HTTP server reports an error")
+}
+
+// Of is New for the lines of something else, with that message.
+func Of(log *zap.Logger, level zapcore.Level, message string) *stdlog.Logger {
 	return stdlog.New(&writer{
 		log: log, level: level,
-		handshakes: kind{message: "TLS handshake failed"}, others: kind{message: "HTTP server reports an error"},
+		handshakes: kind{message: "TLS handshake failed"}, others: kind{message: message},
 	}, "", 0)
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	stdlog "log"
 	"os"
 	"sync/atomic"
 	"unicode"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 )
 
 // LogSettings are the settings of a program's log.
@@ -52,7 +54,7 @@ func (s *LogSettings) Open() (*zap.Logger, error) {
 	out.tell = func(lines int) {
 		log.Warn("log lines were lost: nobody read them from standard error", zap.Int("lines", lines))
 	}
-	transport.log.Store(log)
+	transport.log.Store(errorlog.Of(log, zap.InfoLevel, "grpc"))
 	return log, nil
 }
 
@@ -88,13 +90,14 @@ func (p printing) Write(line []byte) (int, error) {
 
 func isHidden(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) }
 
-// transport is where grpc writes one line, with its time and level, for each error.
+// transport is where grpc writes one line, with its time and level, for each error: few of them enter the log, for strangers
+// cause them, as by a header that can't be read.
 var transport transportLog
 
 // grpc reads its logger without a lock, so it has to be set before the first call.
 func init() { grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, &transport)) }
 
-type transportLog struct{ log atomic.Pointer[zap.Logger] }
+type transportLog struct{ log atomic.Pointer[stdlog.Logger] }
 
 func (t *transportLog) Write(line []byte) (int, error) {
 	log := t.log.Load()
@@ -102,6 +105,6 @@ func (t *transportLog) Write(line []byte) (int, error) {
 		return os.Stderr.Write(line)
 	}
 	_, text, _ := bytes.Cut(line, []byte("ERROR: "))
-	log.Info("grpc", zap.ByteString("message", bytes.TrimSpace(text)))
+	log.Print(string(text))
 	return len(line), nil
 }

@@ -11,19 +11,27 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 	"google.golang.org/grpc/grpclog"
+
+	"github.com/setpoint-dev/setpoint/internal/errorlog"
 )
 
 // What grpc and its gateway tell of peers, as that one closed its connection, is a line of the
 // log like others: standard error has JSON only.
 func TestErrorsOfGRPCEnterTheLog(t *testing.T) {
 	core, lines := observer.New(zap.DebugLevel)
-	transport.log.Store(zap.New(core))
+	transport.log.Store(errorlog.Of(zap.New(core), zap.InfoLevel, "grpc"))
 	defer transport.log.Store(nil)
 	grpclog.Errorf("Failed to send response chunk: %v", "broken pipe")
 	grpclog.Infof("nothing for an operator")
 	all := lines.All()
-	if len(all) != 1 || all[0].Level != zap.InfoLevel || all[0].ContextMap()["message"] != "Failed to send response chunk: broken pipe" {
+	if len(all) != 1 || all[0].Level != zap.InfoLevel || all[0].ContextMap()["error"] != "Failed to send response chunk: broken pipe" {
 		t.Errorf("logged %+v", all)
+	}
+	for range 1000 { // as strangers may cause
+		grpclog.Errorf("Failed to parse Content-Type ;: mime: no media type")
+	}
+	if n := lines.Len(); n > errorlog.Burst {
+		t.Errorf("%d lines", n)
 	}
 }
 
