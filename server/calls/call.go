@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -144,20 +143,14 @@ func messageBytes(m any) int {
 	return 0
 }
 
-// peerOf returns the address of the caller: for calls from the gateway, that of the
-// REST call.
+// peerOf returns the address of the caller: for calls from the gateway, that of the REST call's connection, whatever its
+// headers say.
 func peerOf(ctx context.Context) string {
-	p, ok := peer.FromContext(ctx)
-	if !ok {
-		return ""
+	if c, ok := ctx.Value(restCallKey{}).(*restCall); ok {
+		return c.peer
 	}
-	if p.Addr.Network() != GatewayNetwork {
+	if p, ok := peer.FromContext(ctx); ok && !IsFromGateway(ctx) {
 		return p.Addr.String()
-	}
-	// The gateway appends the address to those that proxies have added.
-	if told := metadata.ValueFromIncomingContext(ctx, "x-forwarded-for"); len(told) > 0 {
-		all := told[len(told)-1]
-		return strings.TrimSpace(all[strings.LastIndexByte(all, ',')+1:])
 	}
 	return ""
 }

@@ -289,9 +289,13 @@ func TestWhatALineOfACallHolds(t *testing.T) {
 			t.Errorf("%s is %v", name, line[name])
 		}
 	}
-	if peer, _ := line["peer"].(string); !strings.HasPrefix(peer, "127.0.0.1:") {
-		t.Errorf("peer is %q", peer)
+	fromHere := func(line map[string]any) {
+		t.Helper()
+		if peer, _ := line["peer"].(string); !strings.HasPrefix(peer, "127.0.0.1:") {
+			t.Errorf("peer is %q", peer)
+		}
 	}
+	fromHere(line)
 	_, _ = s.Recommendations.BatchRecommend(ctx, &setpointv1.BatchRecommendRequest{Requests: []*setpointv1.RecommendRequest{servertest.Queue(servertest.Web, 3, 50), {}}})
 	expectFields(t, last(), map[string]any{"method": servertest.BatchMethod, "items": 2, "failedItems": 1, "code": "OK"})
 	_, _ = s.Recommendations.ReportScale(ctx, &setpointv1.ReportScaleRequest{Target: servertest.Web, RecommendationId: strings.Repeat("0", 32), Outcome: "APPLIED"})
@@ -301,11 +305,18 @@ func TestWhatALineOfACallHolds(t *testing.T) {
 	_, _ = s.Targets.GetTarget(servertest.As(t.Context(), servertest.UnknownToken), &setpointv1.GetTargetRequest{Name: servertest.Web})
 	expectFields(t, last(), map[string]any{"code": "Unauthenticated", "identity": ""})
 
-	r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue(servertest.Web, 3, 50))
-	r.Header.Set("Authorization", "Bearer "+servertest.ScalerToken)
-	r.Header.Set("X-Forwarded-For", "10.9.8.7")
-	s.MustSend(t, r)
-	expectFields(t, last(), map[string]any{"transport": "rest", "method": servertest.RecommendMethod, "peer": "127.0.0.1", "identity": "token:scaler", "code": "OK"})
+	for _, forwarded := range []string{"10.9.8.7", "caf\u00e9"} { // which gRPC's metadata take, and do not
+		for _, r := range []*http.Request{
+			s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue(servertest.Web, 3, 50)),
+			s.Request(t, http.MethodGet, "/v1/"+servertest.Web+"/recommendation", nil),
+		} {
+			r.Header.Set("Authorization", "Bearer "+servertest.ScalerToken)
+			r.Header.Set("X-Forwarded-For", forwarded)
+			s.MustSend(t, r)
+			expectFields(t, last(), map[string]any{"transport": "rest", "identity": "token:scaler", "target": servertest.Web})
+			fromHere(last())
+		}
+	}
 	s.Ask(t, http.MethodGet, "/v1/nothing?key=secret", nil)
 	line = last()
 	expectFields(t, line, map[string]any{"transport": "rest", "method": "GET /v1/nothing", "httpCode": 401})

@@ -14,6 +14,8 @@ import (
 
 // restCall is the state of a REST call.
 type restCall struct {
+	// peer is the address of its connection.
+	peer string
 	// isRPC reports that it became a gRPC call, which is logged there.
 	isRPC atomic.Bool
 	// identity is the caller, and err the refusal, once they are known. The call's
@@ -31,7 +33,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 		start := time.Now()
 		id := requestIDOf(r)
 		w.Header().Set(RequestIDHeader, id)
-		c := &restCall{}
+		c := &restCall{peer: r.RemoteAddr}
 		answer := &restAnswer{ResponseWriter: w, code: http.StatusOK}
 		next.ServeHTTP(answer, r.WithContext(context.WithValue(r.Context(), restCallKey{}, c)))
 		o.Calls.REST(answer.code)
@@ -48,7 +50,7 @@ func (o *Observer) REST(next http.Handler) http.Handler {
 		if line := o.check(o.level("", false, blame), blame); line != nil {
 			fields := append(make([]zap.Field, 0, 16),
 				zap.String("requestId", id), zap.String("transport", "rest"), zap.String("method", r.Method+" "+apierror.Clip(r.URL.Path)),
-				zap.String("peer", r.RemoteAddr), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
+				zap.String("peer", c.peer), zap.String("identity", c.identity), zap.Int("httpCode", answer.code), zap.Duration("duration", time.Since(start)),
 				zap.Int64("requestBytes", max(0, r.ContentLength)), zap.Int("responseBytes", answer.bytes))
 			if c.err != nil {
 				fields = append(fields, zap.Stringer("code", code))
