@@ -6,7 +6,9 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/server/access"
@@ -93,7 +95,7 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 			conn.Arrived()
 		}
 		if err != nil {
-			return err
+			return ofReceiving(err)
 		}
 		if ticket == nil {
 			return nil
@@ -104,6 +106,15 @@ func receive(ctx context.Context, ticket *limit.Ticket, decode func(any) error) 
 		}
 		return nil
 	}
+}
+
+// ofReceiving is the error of a message that gRPC could not receive, to count and to log. gRPC has told the caller INTERNAL
+// of one that is missing, half or one too many, but the fault is the caller's.
+func ofReceiving(err error) error {
+	if status.Code(err) != codes.Internal {
+		return err
+	}
+	return apierror.InvalidField("", status.Convert(err).Message())
 }
 
 // received decodes the messages of one call.
@@ -174,7 +185,7 @@ type receivedStream struct {
 
 // RecvMsg implements grpc.ServerStream.
 func (s *receivedStream) RecvMsg(v any) error {
-	return s.decode(s.Context(), v, s.ServerStream.RecvMsg)
+	return s.decode(s.Context(), v, func(v any) error { return ofReceiving(s.ServerStream.RecvMsg(v)) })
 }
 
 // counting returns a stream that counts responses until they are sent. It marks the connection as

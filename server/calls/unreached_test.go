@@ -55,25 +55,29 @@ func TestCallsThatReachNoHandlerAreCountedOnce(t *testing.T) {
 	}
 }
 
-// A call without its message is counted when it ends.
+// A call without its message is counted when it ends, and is none of the server's own faults: strangers make such calls of
+// health checks.
 func TestACallWithoutItsMessageIsCounted(t *testing.T) {
 	t.Parallel()
-	s, r := servertest.Measured(t)
-	before := servertest.Read(t, r)
-	stream, err := s.Conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, "/"+servertest.RecommendMethod)
-	if err != nil {
-		t.Fatal(err)
+	var logs *observer.ObservedLogs
+	s, r := servertest.Measured(t, servertest.Logged(zap.InfoLevel, server.LogFailedCalls, &logs))
+	for i, method := range []string{servertest.RecommendMethod, "grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"} {
+		stream, err := s.Conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+method)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.CloseSend(); err != nil {
+			t.Fatal(err)
+		}
+		if err := stream.RecvMsg(new(setpointv1.RecommendResponse)); status.Code(err) == codes.OK {
+			t.Errorf("%s: it is answered", method)
+		}
+		servertest.Eventually(t, func() bool { return len(servertest.Lines(logs, "call")) > i })
+		expectFields(t, servertest.Lines(logs, "call")[i], map[string]any{"level": "info", "method": method, "code": "InvalidArgument"})
+		if n := servertest.Read(t, r)["requests_total{code=InvalidArgument,method="+method+"}"]; n != 1 {
+			t.Errorf("%s is counted %v times", method, n)
+		}
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
-	err = stream.RecvMsg(new(setpointv1.RecommendResponse))
-	if status.Code(err) == codes.OK {
-		t.Error("it is answered")
-	}
-	servertest.Read(t, r).Since(before, "requests_", "request_").Expect(t, servertest.Reading{
-		"requests_total{code=" + status.Code(err).String() + ",method=" + servertest.RecommendMethod + "}": 1,
-	})
 }
 
 // Calls of unknown methods need no credentials, and reveal nothing else.
