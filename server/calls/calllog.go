@@ -15,7 +15,7 @@ import (
 )
 
 // Logged selects the calls that are logged at the level info, beside those that are audited. Calls that
-// fail by the server's own fault are always logged as errors; all others at the level debug. The zero
+// fail by the server's own fault are always logged as errors, up to a hundred per second; all others at the level debug. The zero
 // value is LogNone.
 type Logged string
 
@@ -59,7 +59,7 @@ func (o *Observer) check(level zapcore.Level, code codes.Code) *zapcore.CheckedE
 	if !o.log.Core().Enabled(level) {
 		return nil
 	}
-	if level == zap.InfoLevel && code != codes.OK && o.which == LogFailed && !o.failures.Allow() {
+	if level == zap.ErrorLevel && !o.faults.Allow() || level == zap.InfoLevel && code != codes.OK && o.which == LogFailed && !o.failures.Allow() {
 		o.suppressed.Add(1)
 		return nil
 	}

@@ -356,6 +356,16 @@ func TestLinesOfFailedCallsAreBounded(t *testing.T) {
 	if n := logs.FilterMessage("call").FilterField(zap.Stringer("code", codes.OK)).Len(); n != changes {
 		t.Errorf("%d lines of %d changes among the failed calls", n, changes)
 	}
+	// A peer may cause some of the server's own faults.
+	s = servertest.Start(t, func(su *servertest.Setup) { logs = panicky(su) })
+	begun = time.Now()
+	for range 400 {
+		_, _ = s.Recommendations.Recommend(t.Context(), servertest.Queue(boom, 3, 50))
+	}
+	most = 101 + 100*time.Since(begun).Seconds()
+	if n := len(servertest.Lines(logs, "call")); n < 100 || float64(n) > most {
+		t.Errorf("%d lines of faults, want 100 at once and 100 a second, %.0f", n, most)
+	}
 }
 
 func TestARequestIDIsSentBack(t *testing.T) {

@@ -25,20 +25,20 @@ type Observer struct {
 	tracing *tracing.Tracing // nil: off
 	spans   stats.Handler    // creates spans of calls; nil: off
 	// failures limits the log lines of calls that failed by their caller's or the
-	// store's fault: an outage causes as many as there are calls. suppressed counts
+	// store's fault: an outage causes as many as there are calls. faults limits the others'. suppressed counts
 	// those omitted since the last line.
-	failures   *rate.Limiter
-	suppressed atomic.Uint64
+	failures, faults *rate.Limiter
+	suppressed       atomic.Uint64
 }
 
-// failureLines is how many such lines are logged per second.
+// failureLines is how many lines of each are logged per second.
 const failureLines = 100
 
 // NewObserver returns an observer that uses those counters. tracing may be nil.
 func NewObserver(calls *telemetry.Calls, log *zap.Logger, which Logged, tracing *tracing.Tracing) *Observer {
 	o := &Observer{
 		Calls: calls, log: log, which: which, tracing: tracing,
-		failures: rate.NewLimiter(failureLines, failureLines),
+		failures: rate.NewLimiter(failureLines, failureLines), faults: rate.NewLimiter(failureLines, failureLines),
 	}
 	if o.tracing != nil {
 		o.spans = o.tracing.ServerHandler()
