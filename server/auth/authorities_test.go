@@ -81,3 +81,42 @@ func TestCAFilesAreWatched(t *testing.T) {
 		return err != nil
 	})
 }
+
+// Whoever knows the endpoints of an issuer trusts the CAs of its entry now, also if that names another file since.
+func TestEndpointsOfAnEntryThatChanges(t *testing.T) {
+	k := newKey(t, "1", jose.ES256)
+	i := newIssuer(t, k)
+	entry := fmt.Sprintf("issuers: [{issuer: %q, audiences: [setpoint], caFile: ", i.URL)
+	file := write(t, "oidc.yaml", entry+fmt.Sprintf("%q}]", i.caFile(t)))
+	a := start(t, auth.Options{OIDCFile: file, Files: files.Options{Interval: -1}})
+	endpoints, err := a.Endpoints(t.Context(), i.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func() error {
+		client, err := endpoints.Client()
+		if err != nil {
+			return err
+		}
+		answer, err := client.Get(i.URL)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		return err
+	}
+	if err := get(); err != nil {
+		t.Fatal(err)
+	}
+	for what, changed := range map[string]string{
+		"another CA":     entry + fmt.Sprintf("%q}]", write(t, "other.pem", string(testpki.New("another").CertPEM()))),
+		"another issuer": "issuers:\n" + newIssuer(t, k).entry(t),
+	} {
+		rewrite(t, file, changed)
+		if err := a.Reload(); err != nil {
+			t.Fatal(err)
+		}
+		if get() == nil {
+			t.Errorf("%s: what is no longer trusted is", what)
+		}
+	}
+}

@@ -75,7 +75,7 @@ func (a *Authenticator) Issuers() (issuers []string, audiences map[string][]stri
 func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints, error) {
 	set := a.issuers.Load()
 	if set == nil || set.byURL[issuer] == nil {
-		return Endpoints{}, fmt.Errorf("issuer %s is no longer accepted", issuer)
+		return Endpoints{}, noIssuer(issuer)
 	}
 	running := set.byURL[issuer]
 	client, err := newClient(running.config, running.pool)
@@ -97,7 +97,11 @@ func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints
 		Authorization: provider.Endpoint().AuthURL, Token: provider.Endpoint().TokenURL, NamesItself: found.NamesItself,
 		SecretInForm: len(found.Methods) > 0 && !slices.Contains(found.Methods, "client_secret_basic"),
 		Client: func() (*http.Client, error) {
-			client, err := newClient(running.config, running.pool)
+			now := a.issuers.Load().byURL[issuer] // the file may have changed
+			if now == nil {
+				return nil, noIssuer(issuer)
+			}
+			client, err := newClient(now.config, now.pool)
 			if err == nil {
 				client.CheckRedirect = func(*http.Request, []*http.Request) error {
 					return errors.New("redirected, which a token endpoint must not do")
@@ -113,6 +117,8 @@ func (a *Authenticator) Endpoints(ctx context.Context, issuer string) (Endpoints
 	}
 	return e, nil
 }
+
+func noIssuer(issuer string) error { return fmt.Errorf("issuer %s is no longer accepted", issuer) }
 
 // pool returns the CAs to trust for an issuer's server; nil: the system's.
 type pool func() (*x509.CertPool, error)
