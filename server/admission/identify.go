@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/grpc"
@@ -153,6 +154,9 @@ func (g *Guard) AuthenticateCalls(ctx context.Context, req any, info *grpc.Unary
 	}
 	ctx, err := who.allow(ctx)
 	if err != nil {
+		if who.session != nil {
+			err = cmp.Or(Charge(ctx, 1), err) // else the caller's limits would not hold for what it may not call
+		}
 		return nil, err
 	}
 	return handler(ctx, req)
@@ -181,6 +185,9 @@ func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grp
 	}
 	ctx, err := who.allow(stream.Context())
 	if err != nil {
+		if who.session != nil && g.Limiter != nil {
+			err = cmp.Or(g.Limiter.Charge(access.CallerOf(ctx).Name()).Err(), err)
+		}
 		return err
 	}
 	in := streamOf{stream, ctx}

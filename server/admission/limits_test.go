@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -229,4 +230,31 @@ func TestClientsThatHangUpWhileSendingHarmNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusNotFound)
+}
+
+// A caller's limits hold for what it may not call, too.
+func TestCallsThatArePermittedNowhereAreCharged(t *testing.T) {
+	t.Parallel()
+	s := servertest.NewTenancy(t, map[string]string{servertest.ReaderToken: "reader", servertest.ScalerToken: "scaler"},
+		servertest.TestPolicy+"limits: [{requestsPerSecond: 0.001, burst: 2}]\n").Service
+	for what, call := range map[string]func() error{
+		"a call": func() error {
+			_, err := s.Recommendations.Recommend(servertest.As(t.Context(), servertest.ReaderToken), servertest.Queue(servertest.Web, 3, 50))
+			return err
+		},
+		"a stream": func() error {
+			stream, err := s.Targets.WatchDecisions(servertest.As(t.Context(), servertest.ScalerToken), &setpointv1.WatchDecisionsRequest{Parent: servertest.Web})
+			if err != nil {
+				return err
+			}
+			_, err = stream.Recv()
+			return err
+		},
+	} {
+		for i, want := range []codes.Code{codes.PermissionDenied, codes.PermissionDenied, codes.ResourceExhausted} {
+			if err := call(); status.Code(err) != want {
+				t.Errorf("%s, time %d: %v, want %s", what, i+1, err, want)
+			}
+		}
+	}
 }
