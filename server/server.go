@@ -209,7 +209,7 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 		{&setpointv1.SimulationService_ServiceDesc, simulations.New(simulations.Options{
 			AtOnce: options.MaxSimulations, Work: int64(options.MaxSimulationWork), Defaults: options.Recommend, UnreadTimeout: options.UnreadTimeout, Guard: s.guard, Draining: s.drain.Begun,
 		})},
-		{&setpointv1.OverrideService_ServiceDesc, overrides.NewService(s.overrides, engine, s.log)},
+		{&setpointv1.OverrideService_ServiceDesc, overrides.NewService(s.overrides, engine)},
 		{&setpointv1.FleetService_ServiceDesc, services.NewFleets(all)},
 		{&setpointv1.OperationsService_ServiceDesc, s.operations},
 	} {

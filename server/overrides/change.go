@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"go.uber.org/zap"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -48,6 +49,10 @@ func (o *Overrides) Create(ctx context.Context, place target.Place, id string, a
 			return nil, err
 		}
 		return slices.Insert(all, at, created), nil
+	}, made: func() {
+		if fresh {
+			o.record("override created", kept)
+		}
 	}})
 	if err != nil {
 		return nil, false, err
@@ -68,11 +73,19 @@ func (o *Overrides) Delete(ctx context.Context, place target.Place, id, caller s
 	}, deleted: func(now time.Time) *storedv1.DeletedOverride {
 		return &storedv1.DeletedOverride{Name: deleted.GetName(), CreateTime: deleted.GetCreateTime(),
 			By: strings.ToValidUTF8(caller[:min(len(caller), mostDeleter)], ""), DeleteTime: timestamppb.New(now)}
-	}})
+	}, made: func() { o.record("override deleted", deleted, zap.String("by", caller)) }})
 	if err != nil {
 		return nil, err // deleted may change even now
 	}
 	return deleted, nil
+}
+
+// record writes to the log what has happened to an override.
+func (o *Overrides) record(what string, one *setpointv1.Override, more ...zap.Field) {
+	o.log.Info(what, append([]zap.Field{
+		zap.String("override", one.GetName()), zap.String("what", What(one)), zap.String("author", one.GetAuthor()),
+		zap.Time("starts", one.GetStartTime().AsTime()), zap.Time("expires", one.GetExpireTime().AsTime()), zap.String("reason", one.GetReason()),
+	}, more...)...)
 }
 
 // Of returns the overrides of clusters that have not expired, each by name.

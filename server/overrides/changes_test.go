@@ -186,6 +186,62 @@ func TestCallersThatLeave(t *testing.T) {
 	})
 }
 
+// late is a store whose swaps are made at once and answered a second later.
+type late struct{ *memory.Store }
+
+func (s late) Part(part store.Part, ttl time.Duration) (store.PartStore, error) {
+	records, err := s.Store.Part(part, ttl)
+	return latePart{slowPart{records, time.Second}}, err
+}
+
+type latePart struct{ slowPart }
+
+func (s latePart) Load(ctx context.Context, key store.Key) (store.Record, error) {
+	return s.PartStore.Load(ctx, key)
+}
+
+func (s latePart) CompareAndSwap(ctx context.Context, swap store.Swap) (store.SwapResult, error) {
+	result, err := s.PartStore.CompareAndSwap(ctx, swap)
+	if wait := s.wait(ctx); wait != nil {
+		return store.SwapResult{}, wait
+	}
+	return result, err
+}
+
+// A change is in the log, also if its caller has left before it was known.
+func TestChangesOfCallersThatLeaveAreLogged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		core, logs := observer.New(zapcore.InfoLevel)
+		o, err := overrides.New(late{memory.New(memory.Options{})}, overrides.Options{Log: zap.New(core)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, change := range []func(context.Context) error{
+			func(ctx context.Context) error {
+				_, _, err := o.Create(ctx, shop, "a", held(time.Hour), "token:alice", time.Now())
+				return err
+			},
+			func(ctx context.Context) error {
+				_, err := o.Delete(ctx, shop, "a", "token:bob")
+				return err
+			},
+		} {
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			if err := change(ctx); !errors.Is(err, context.DeadlineExceeded) {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Minute)
+			if all, err := o.Of(t.Context(), []string{"demo"}); err != nil || len(all[0]) != 1-i {
+				t.Fatalf("there are %v, %v", all, err)
+			}
+			if n := logs.FilterMessage([]string{"override created", "override deleted"}[i]).Len(); n != 1 {
+				t.Errorf("change %d: %d lines", i+1, n)
+			}
+		}
+	})
+}
+
 // Each of the changes that one swap makes has its own answer.
 func TestChangesOfOneSwap(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -423,7 +479,7 @@ func TestLostOverridesAreLogged(t *testing.T) {
 				if clusters, err := o.Clusters(t.Context(), "", 10); err != nil || len(clusters) != 0 && !step.left {
 					t.Errorf("there are records of %v, %v", clusters, err)
 				}
-				entries := logs.All()
+				entries := logs.FilterLevelExact(zapcore.WarnLevel).All()
 				counted := map[string]float64{"deletion": 0, "override": 0}
 				if step.count > 0 && len(entries) > 0 {
 					kind := "override"
@@ -511,7 +567,7 @@ func TestLostOverridesThatNobodyReadAreLogged(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
-		if all := logs.All(); len(all) != 1 || all[0].ContextMap()["count"] != int64(1) {
+		if all := logs.FilterLevelExact(zapcore.WarnLevel).All(); len(all) != 1 || all[0].ContextMap()["count"] != int64(1) {
 			t.Errorf("the log has %v, want one line", all)
 		}
 	})

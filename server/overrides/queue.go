@@ -32,6 +32,8 @@ type change struct {
 	next func([]*setpointv1.Override) ([]*setpointv1.Override, error)
 	// deleted is who deleted which override, at an instant, after next. Nil: none is deleted.
 	deleted func(now time.Time) *storedv1.DeletedOverride
+	// made is called once the change is made, also if its caller is gone.
+	made func()
 	// err is valid once done is closed.
 	err  error
 	done chan struct{}
@@ -172,11 +174,13 @@ func (o *Overrides) work(cluster string, q *queue) {
 	for some := o.take(cluster, q); len(some) > 0; some = o.take(cluster, q) {
 		err := o.performed(cluster, some)
 		for _, c := range some {
-			if c.err != nil {
-				c.end(c.err) // whatever became of the others
-				continue
+			if c.err == nil { // else it has its own, whatever became of the others
+				c.err = err
 			}
-			c.end(err)
+			if c.err == nil {
+				c.made()
+			}
+			c.end(c.err)
 		}
 	}
 }
@@ -262,7 +266,8 @@ func (o *Overrides) try(ctx context.Context, cluster string, some []*change) (do
 	if err != nil {
 		return false, err
 	}
-	result, err := o.records.CompareAndSwap(ctx, store.Swap{Key: key, Old: record.Version, Value: value, WhenFull: ends})
+	// To its end, so that it is known whether the changes were made: the log has to tell them.
+	result, err := o.records.CompareAndSwap(o.life, store.Swap{Key: key, Old: record.Version, Value: value, WhenFull: ends})
 	if err != nil || !result.Swapped {
 		return false, err
 	}

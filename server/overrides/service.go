@@ -11,7 +11,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"go.uber.org/zap"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -36,12 +35,11 @@ type Service struct {
 	setpointv1.UnimplementedOverrideServiceServer
 	overrides *Overrides
 	pages     *pagetoken.Tokens
-	log       *zap.Logger
 }
 
 // NewService returns the service.
-func NewService(all *Overrides, engine store.Store, log *zap.Logger) *Service {
-	return &Service{overrides: all, pages: pagetoken.New(engine), log: log}
+func NewService(all *Overrides, engine store.Store) *Service {
+	return &Service{overrides: all, pages: pagetoken.New(engine)}
 }
 
 // CreateOverride creates an override.
@@ -51,12 +49,9 @@ func (s *Service) CreateOverride(ctx context.Context, req *setpointv1.CreateOver
 		return nil, err
 	}
 	place, _ := target.ParsePlace(req.GetParent())
-	created, isNew, err := s.overrides.Create(ctx, place, req.GetOverrideId(), req.GetOverride(), access.CallerOf(ctx).Name(), now)
+	created, _, err := s.overrides.Create(ctx, place, req.GetOverrideId(), req.GetOverride(), access.CallerOf(ctx).Name(), now)
 	if err != nil {
 		return nil, ofOverride(ctx, place.Override(req.GetOverrideId()), err)
-	}
-	if isNew {
-		s.record("override created", created)
 	}
 	return &setpointv1.CreateOverrideResponse{Override: created}, nil
 }
@@ -71,20 +66,10 @@ func (s *Service) DeleteOverride(ctx context.Context, req *setpointv1.DeleteOver
 	if err := apierror.Invalid(violations); err != nil {
 		return nil, err
 	}
-	deleted, err := s.overrides.Delete(ctx, place, id, access.CallerOf(ctx).Name())
-	if err != nil {
+	if _, err := s.overrides.Delete(ctx, place, id, access.CallerOf(ctx).Name()); err != nil {
 		return nil, ofOverride(ctx, req.GetName(), err)
 	}
-	s.record("override deleted", deleted, zap.String("by", access.CallerOf(ctx).Name()))
 	return &setpointv1.DeleteOverrideResponse{}, nil
-}
-
-// record writes to the log what has happened to an override.
-func (s *Service) record(what string, o *setpointv1.Override, more ...zap.Field) {
-	s.log.Info(what, append([]zap.Field{
-		zap.String("override", o.GetName()), zap.String("what", What(o)), zap.String("author", o.GetAuthor()),
-		zap.Time("starts", o.GetStartTime().AsTime()), zap.Time("expires", o.GetExpireTime().AsTime()), zap.String("reason", o.GetReason()),
-	}, more...)...)
 }
 
 // ofOverride maps an error about an override.
