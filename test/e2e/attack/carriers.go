@@ -168,7 +168,10 @@ func (s *site) rested(ctx context.Context, method, path string, text []byte, hea
 	for i := 0; i+1 < len(headers); i += 2 {
 		request.Header.Set(headers[i], headers[i+1])
 	}
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DisableCompression: true}}
+	// It does not ask for the end of the connection: then net/http ends it at once after an answer that comes before all is
+	// sent, and most of these are lost on their way.
+	client := &http.Client{Transport: &http.Transport{DisableCompression: true}}
+	defer client.CloseIdleConnections()
 	return answered(client.Do(request))
 }
 
