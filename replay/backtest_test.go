@@ -230,6 +230,38 @@ func TestCountsOfUnknownDecisions(t *testing.T) {
 	}
 }
 
+// TestALoadIsALowerBoundByTheRecordedPods has two recorded pods, full for five minutes of ten, and then none for no load: however
+// many the tried spec has, whose pods are still drained, or start.
+func TestALoadIsALowerBoundByTheRecordedPods(t *testing.T) {
+	t.Parallel()
+	load, err := simulation.NewTrace([]simulation.Point{{Value: 20}, {At: 5 * time.Minute, Value: 20}, {At: 5 * time.Minute}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := scenario.ReadSeries(t.Context(), []byte("2026-03-02T00:00:00Z,2\n2026-03-02T00:05:00Z,0\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, w := range map[string]simulation.Workload{"drained": {Drain: 4 * time.Minute}, "starting": {Startup: simulation.Startup{From: 4 * time.Minute}}} {
+		w.Capacity, w.Usage = 10, []simulation.Usage{{Metric: "cpu", PerLoad: 10}}
+		w.Containers = []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}}
+		world := &simulation.Scenario{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: 10 * time.Minute, Seed: 1, Load: load, Workload: w}
+		world.Events = []simulation.Event{{Kind: simulation.KillPods, Pods: 2}, {At: 4 * time.Minute, Kind: simulation.SetReplicas, Replicas: 4}, {At: 4*time.Minute + time.Second, Kind: simulation.SetReplicas, Replicas: 1}}
+		got, err := RunLoad(t.Context(), &LoadQuestion{
+			Name: name, Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Replicas: counts, Other: simulationtest.OnCPU(1, 10, 60),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.LowerBoundSeconds == nil {
+			t.Fatalf("%s: whether it is a lower bound is not known", name)
+		}
+		if *got.LowerBoundSeconds != 300 || *got.Recorded.ShortSeconds != 0 {
+			t.Errorf("%s: a lower bound for %g s, short for %g s, want 300 and 0", name, *got.LowerBoundSeconds, *got.Recorded.ShortSeconds)
+		}
+	}
+}
+
 // TestALoadWhoseCountBeginsWithNone has a recorded count of 0 at first, which would turn specs with a minimum off.
 func TestALoadWhoseCountBeginsWithNone(t *testing.T) {
 	t.Parallel()

@@ -72,7 +72,7 @@ func RunLoad(ctx context.Context, q *LoadQuestion) (*LoadBacktest, error) {
 		}
 		out.Same, out.Near = same.shares()
 	}
-	uncounted, err := q.run(ctx, &s, q.Other, out.Other, out.record(q.Replicas))
+	uncounted, err := q.run(ctx, &s, q.Other, out.Other, out.record(q.Replicas, s.Workload.PodCapacity()))
 	out.UncountedSeconds = uncounted.Seconds()
 	out.CoveredSeconds -= out.UncountedSeconds
 	return out, err
@@ -151,8 +151,8 @@ func (a *agreement) shares() (same, near *float64) {
 	return &x, &y
 }
 
-// record takes the recorded counts.
-func (b *LoadBacktest) record(replicas *scenario.Series) func(*simulation.Step, time.Duration) {
+// record takes the recorded counts, of pods that serve so much each.
+func (b *LoadBacktest) record(replicas *scenario.Series, each float64) func(*simulation.Step, time.Duration) {
 	last, seen := int32(0), false
 	return func(step *simulation.Step, length time.Duration) {
 		if replicas == nil {
@@ -165,11 +165,11 @@ func (b *LoadBacktest) record(replicas *scenario.Series) func(*simulation.Step, 
 		}
 		b.Recorded.take(step.Time, last, now, length)
 		last = now
-		if each := step.Capacity / float64(step.Ready); step.Ready > 0 && !math.IsInf(each, 1) {
+		if !math.IsInf(each, 1) {
 			if b.LowerBoundSeconds == nil {
 				b.LowerBoundSeconds, b.Recorded.ShortSeconds = new(float64), new(float64)
 			}
-			if room := each * count; step.Load >= fullAt*room {
+			if room := each * count; step.Load > 0 && step.Load >= fullAt*room {
 				*b.LowerBoundSeconds += length.Seconds()
 				if step.Load > room {
 					*b.Recorded.ShortSeconds += length.Seconds()

@@ -150,7 +150,7 @@ func newWorldOf(s *Scenario, a *Autoscaler, engine Engine, part float64, own *Tr
 		}
 	}
 	w.prepareMetrics()
-	w.podCapacity = s.Workload.capacity()
+	w.podCapacity = s.Workload.PodCapacity()
 	w.needs = needsOf(s, a)
 	w.input = recommender.Input{
 		Namespace: a.Namespace, Spec: a.Spec, Options: a.Options,
@@ -198,10 +198,10 @@ func (s *Scenario) replicas(a *Autoscaler) int32 {
 }
 
 // Bounded reports whether there is a load that a pod can't serve. Else nothing is ever short.
-func (w *Workload) Bounded() bool { return !math.IsInf(w.capacity(), 1) }
+func (w *Workload) Bounded() bool { return !math.IsInf(w.PodCapacity(), 1) }
 
-// capacity is what a pod serves, units per second.
-func (w *Workload) capacity() float64 {
+// PodCapacity is what a pod serves, units per second; +Inf: any load.
+func (w *Workload) PodCapacity() float64 {
 	if w.Capacity > 0 {
 		return w.Capacity
 	}
