@@ -179,8 +179,16 @@ func (s *edgeSettings) openAccess(e *edge, log *zap.Logger, kept time.Duration) 
 		e.notes = append(e.notes, "no policy file: every caller with credentials may do everything, also delete, override, operate and simulate: give --policy-file")
 		return nil
 	}
-	p, err := policy.OpenWithin(s.PolicyFile, kept, watched)
-	if err != nil {
+	var p *files.Watched[*policy.Policy]
+	watched.OnChange = func(event files.Event) {
+		logReload(log)(event)
+		if event.Err == nil {
+			for _, warning := range p.Load().Warnings {
+				log.Warn(warning)
+			}
+		}
+	}
+	if p, err = policy.OpenWithin(s.PolicyFile, kept, watched); err != nil {
 		return s.withFlags(err)
 	}
 	e.access.Policy, e.counts.policy, e.notes = p, p.Stats, append(e.notes, p.Load().Warnings...)

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"go.uber.org/zap"
+	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
 
@@ -122,5 +124,27 @@ func TestTheSupervisorIsNotified(t *testing.T) {
 	stop()
 	if got := told(); got != "STOPPING=1" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// What a policy hardly wants to grant is told of one that is reloaded, too.
+func TestAPolicyThatIsReloadedIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	core, logs := observer.New(zap.WarnLevel)
+	s := edgeSettings{PolicyFile: clitest.File(t, "policy.yaml", aPolicy)}
+	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []")
+	edge, err := s.open(zap.New(core), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer edge.close()
+	if err := os.WriteFile(s.PolicyFile, []byte(strings.ReplaceAll(aPolicy, "token:*", "*")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := edge.access.Policy.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	if all := logs.All(); len(all) != 1 || !strings.Contains(all[0].Message, "every caller with credentials may do everything") {
+		t.Errorf("the log has %v", all)
 	}
 }
