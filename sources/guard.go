@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	failure "github.com/setpoint-dev/setpoint/clients/samples/source"
 )
 
 // guard returns how sources are connected to. The address is looked at when it is dialled,
@@ -76,7 +77,8 @@ func checkAddress(address string, own func() ([]netip.Addr, error)) error {
 	}
 	if slices.Contains(mine, ip) || ip.IsLoopback() || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || ip.IsInterfaceLocalMulticast() ||
 		thisNetwork.Contains(ip) || metadataIPv6 == ip {
-		return fmt.Errorf("refused to connect to %s: to allow such an address, write it in the source itself, not a name that resolves to it", ip)
+		// Who reads it may not know where the name leads.
+		return failure.Failed(failure.Unreachable, "its name leads to this machine, or to a link-local or multicast address: to allow such an address, write it in the source itself")
 	}
 	return nil
 }
