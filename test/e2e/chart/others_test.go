@@ -34,6 +34,12 @@ func TestKindsOfOtherOperators(t *testing.T) {
 		case "PodMonitor", "PrometheusRule", "Certificate", "Issuer":
 			own = append(own, o)
 		}
+		// Agents trust what the CA is now. With another key it would not be the one that has signed the service's certificate.
+		if ca, _, _ := unstructured.NestedBool(o.Object, "spec", "isCA"); ca {
+			if policy, _, _ := unstructured.NestedString(o.Object, "spec", "privateKey", "rotationPolicy"); policy != "Never" {
+				t.Errorf("the key of the CA is replaced when it is renewed: %q", policy)
+			}
+		}
 		if o.GetKind() == "PrometheusRule" {
 			if groups, _, _ := unstructured.NestedSlice(o.Object, "spec", "groups"); len(groups) < 3 {
 				t.Errorf("the PrometheusRule has %d groups", len(groups))
@@ -54,6 +60,10 @@ func TestKindsOfOtherOperators(t *testing.T) {
 	release, chart := helm.New(t, c, "setpoint", namespace), helm.Load(t, path)
 	release.Install(chart, "")
 	made := secret(t, c, "setpoint-ca")["ca.crt"]
+	release.Upgrade(chart, "tls: {mode: certManager, certManager: {issuerRef: {name: corp, kind: ClusterIssuer}}}")
+	if !bytes.Equal(secret(t, c, "setpoint-ca")["ca.crt"], made) {
+		t.Error("with an issuer whose CA cert-manager does not write into setpoint-ca, the Secret has another")
+	}
 	release.Upgrade(chart, "tls: {mode: certManager}")
 	for _, name := range []string{"setpoint-ca", "setpoint-tls"} {
 		c.Apply(t, "{apiVersion: v1, kind: Secret, type: kubernetes.io/tls, metadata: {name: "+name+", namespace: setpoint}, stringData: {ca.crt: a, tls.crt: b, tls.key: c}}")
