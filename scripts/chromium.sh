@@ -15,12 +15,9 @@ missing() {
 
 test -n "$(missing)" || exit 0
 if grep -q '^chromium' <<<"$(missing)"; then
-  if ! command -v apt-get >/dev/null; then
-    give_up 'There is no Chromium, and no apt-get to install it with.'
-  elif [ "$(id -u)" -ne 0 ]; then
-    give_up 'There is no Chromium, and no right to install it: run sudo apt-get install chromium.'
-  fi
-  scripts/apt.sh chromium || give_up 'Chromium could not be installed.'
+  command -v apt-get >/dev/null || give_up 'There is no Chromium, and no apt-get to install it with.'
+  become_root Chromium
+  "${root[@]}" scripts/apt.sh chromium || give_up 'Chromium could not be installed.'
 fi
 if grep -q '^axe-core' <<<"$(missing)"; then
   scripts/node.sh || give_up 'There is no npm.'

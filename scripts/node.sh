@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes sure that Node.js 18 or later and npm are there, for examples/node, which the
-# tests run, and for the page in web. Installs them where apt can, as root; otherwise says what is missing.
+# tests run, and for the page in web. Installs them where apt can; otherwise says what is missing.
 set -euo pipefail
 # shellcheck source=scripts/programs.sh
 . "$(dirname "$0")/programs.sh"
@@ -24,9 +24,8 @@ if command -v brew >/dev/null; then
   give_up 'There is no Node.js: run brew install node.'
 elif ! command -v apt-get >/dev/null; then
   give_up 'There is no Node.js, and no apt-get to install it with: install nodejs and npm.'
-elif [ "$(id -u)" -ne 0 ]; then
-  give_up 'There is no Node.js, and no right to install it: run sudo apt-get install nodejs npm.'
 fi
-"$(dirname "$0")/apt.sh" nodejs npm || give_up 'Node.js could not be installed.'
+become_root Node.js
+"${root[@]}" "$(dirname "$0")/apt.sh" nodejs npm || give_up 'Node.js could not be installed.'
 test -z "$(missing)" || give_up 'Node.js was installed, and something is still missing.'
 node --version

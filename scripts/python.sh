@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes sure that the system's Python can speak gRPC, that stubs for it can be generated, and that it
 # can build a package, for examples/python and clients/python, which the tests run. Installs Debian's packages where
-# apt can, as root; otherwise says what is missing. examples/python/run.sh does without
+# apt can; otherwise says what is missing. examples/python/run.sh does without
 # them where pip reaches a package index.
 set -euo pipefail
 # shellcheck source=scripts/programs.sh
@@ -31,10 +31,7 @@ missing() {
 }
 
 test -n "$(missing)" || exit 0
-if ! command -v apt-get >/dev/null; then
-  give_up 'Python has no gRPC, and there is no apt-get to install it with: run pip install grpcio-tools.'
-elif [ "$(id -u)" -ne 0 ]; then
-  give_up "Python has no gRPC, and there is no right to install it: run sudo apt-get install ${packages[*]}."
-fi
-"$(dirname "$0")/apt.sh" "${packages[@]}" || give_up 'gRPC for Python could not be installed.'
+command -v apt-get >/dev/null || give_up 'Python has no gRPC, and there is no apt-get to install it with: run pip install grpcio-tools.'
+become_root 'gRPC for Python'
+"${root[@]}" "$(dirname "$0")/apt.sh" "${packages[@]}" || give_up 'gRPC for Python could not be installed.'
 test -z "$(missing)" || give_up 'gRPC for Python was installed, and something is still missing.'
