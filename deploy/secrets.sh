@@ -6,7 +6,7 @@
 #   deploy/secrets.sh deploy/secrets                                    # files, for compose.yaml
 #
 # Run it once: each run makes new secrets. NAMES (none) are further DNS names of the service, separated by
-# commas. NAMESPACE (setpoint) is where the Secrets go. RELEASE (setpoint) is the name of the chart's release, CLUSTER
+# commas. NAMESPACE (setpoint) is where the Secrets go. RELEASE (setpoint) is the name of the chart's release, or its fullnameOverride, CLUSTER
 # (default) its value cluster, and PARTS (none) are external-metrics and specs, if externalMetrics and
 # service.specs are used. CALLERS (none) are further callers, separated by commas: each gets a token, caller-NAME, and
 # needs a grant in the policy. To add a caller later, append the output of `setpoint token` to the tokens file.
