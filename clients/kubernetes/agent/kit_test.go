@@ -107,8 +107,10 @@ type world struct {
 	rivals   map[Key]string
 	// unread makes metrics unreadable.
 	unread bool
-	// statusErr, applyErr, readErr and fault are injected errors; nil: none.
+	// statusErr, applyErr, readErr and fault are injected errors; nil: none. lostErr is that of a count that is written,
+	// and countErr one of reading it again.
 	statusErr, applyErr, readErr error
+	lostErr, countErr            error
 	fault                        func(call string, attempt int) error
 	// beforeApply is called before a count is written, without the lock. May be nil.
 	beforeApply func()
@@ -484,7 +486,13 @@ func (w *world) Apply(_ context.Context, snapshot *kubernetes.Snapshot, replicas
 	w.note("scale %s %d", workload, replicas)
 	w.replicas[workload] = replicas
 	w.scaledAt[workload] = append(w.scaledAt[workload], time.Now())
-	return nil, nil
+	return nil, w.lostErr
+}
+
+func (w *world) Replicas(_ context.Context, snapshot *kubernetes.Snapshot) (int32, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.replicas[snapshot.Autoscaler.Namespace+"/"+snapshot.Autoscaler.Spec.ScaleTargetRef.Name], w.countErr
 }
 
 func (w *world) Forget(_, _ string, uid types.UID) {

@@ -375,6 +375,34 @@ func TestTheCountCantBeWritten(t *testing.T) {
 	})
 }
 
+// An API server that is lost may have written the count that it did not answer for, or answer an error after it.
+func TestACountWhoseAnswerIsLostIsLookedAt(t *testing.T) {
+	t.Parallel()
+	failed := apierrors.NewInternalError(errors.New("etcdserver: request timed out"))
+	for name, tt := range map[string]struct {
+		lost, apply, count error
+		condition, calls   string
+	}{
+		"written without an answer": {context.DeadlineExceeded, nil, nil, "True SucceededRescale", "[scale shop/web 5 report APPLIED]"},
+		"written before an error":   {failed, nil, nil, "True SucceededRescale", "[scale shop/web 5 report APPLIED]"},
+		"not written":               {nil, failed, nil, "False FailedUpdateScale", "[report FAILED]"},
+		// The next request has the count.
+		"nobody can tell": {failed, nil, errors.New("connection refused"), "True ReadyForNewScale", "[scale shop/web 5]"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t, period)
+				w.workload("shop/web", 3, 50)
+				w.lostErr, w.applyErr, w.countErr = tt.lost, tt.apply, tt.count
+				key := w.add(evaluatedHPA("shop", "web"))
+				settle()
+				want(t, "condition", w.able(key), tt.condition)
+				want(t, "calls", fmt.Sprint(w.calls()), tt.calls)
+			})
+		})
+	}
+}
+
 // As upstream: an event, and the next reconcile. The log has a line a minute, however many objects there are.
 func TestTheStatusCantBeWritten(t *testing.T) {
 	t.Parallel()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"time"
 
 	"go.uber.org/zap"
@@ -217,9 +218,19 @@ func snapshotOf(observation *agent.Observation) *kubernetes.Snapshot {
 
 // Apply implements agent.Platform.
 func (p *platform) Apply(ctx context.Context, _ *agent.Object, seen *agent.Observation, change agent.Change) error {
-	_, err := p.reader.Apply(ctx, snapshotOf(seen), change.To)
+	snapshot := snapshotOf(seen)
+	_, err := p.reader.Apply(ctx, snapshot, change.To)
 	if _, ok := errors.AsType[*cluster.MovedError](err); ok {
 		return fmt.Errorf("%w: %w", agent.ErrMoved, err)
 	}
+	if unsure(err) {
+		return agent.Written(change.To, err, func() (int32, error) { return p.reader.Replicas(ctx, snapshot) })
+	}
 	return err
+}
+
+// unsure reports whether a write that failed may have been made: the API server did not answer, or failed after it.
+func unsure(err error) bool {
+	said, ok := errors.AsType[*apierrors.StatusError](err)
+	return err != nil && (!ok || said.Status().Code >= http.StatusInternalServerError)
 }

@@ -25,6 +25,7 @@ import (
 type reader interface {
 	Snapshot(ctx context.Context, autoscaler *autoscalingv2.HorizontalPodAutoscaler, own cluster.Own) (*kubernetes.Snapshot, error)
 	Apply(ctx context.Context, snapshot *kubernetes.Snapshot, replicas int32) (*autoscalingv1.Scale, error)
+	Replicas(ctx context.Context, snapshot *kubernetes.Snapshot) (int32, error)
 	Forget(namespace, name string, uid types.UID)
 }
 

@@ -72,6 +72,23 @@ func (r *Reader) Apply(ctx context.Context, snapshot *kubernetes.Snapshot, repli
 	}
 }
 
+// Replicas reads spec.replicas of a snapshot's target again. The error is a *MovedError if the target was created
+// again since, otherwise the API's own.
+func (r *Reader) Replicas(ctx context.Context, snapshot *kubernetes.Snapshot) (int32, error) {
+	resource, err := r.resourceOf(snapshot)
+	if err != nil {
+		return 0, err
+	}
+	scale, err := r.getScale(ctx, resource, snapshot.Scale.Namespace, snapshot.Scale.Name)
+	if err != nil {
+		return 0, err
+	}
+	if scale.UID != snapshot.Scale.UID {
+		return 0, &MovedError{Resource: resource, Name: scale.Name, Recreated: true}
+	}
+	return scale.Spec.Replicas, nil
+}
+
 // resourceOf returns the resource of the snapshot's target.
 func (r *Reader) resourceOf(snapshot *kubernetes.Snapshot) (schema.GroupResource, error) {
 	autoscaler := snapshot.Autoscaler

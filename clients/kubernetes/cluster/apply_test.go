@@ -153,6 +153,35 @@ func TestApplyToAnotherTarget(t *testing.T) {
 	}
 }
 
+// The count is read again after a write without an answer, through the cache: the write dropped it there.
+func TestReplicas(t *testing.T) {
+	t.Parallel()
+	server := shop(t)
+	clients := server.clients(t)
+	reader := cluster.NewReader(cluster.Sources{
+		Mapper: clients.Mapper(), Scales: scalecache.New(clients, sameVersion{}), Pods: clients, Metrics: clients,
+	}, cluster.Options{})
+	before := snapshot(t, reader, autoscalerOf(t, cpuMetric))
+	server.answer(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodPut {
+			server.change(webScale, func(scale *autoscalingv1.Scale) { scale.Spec.Replicas = 5 })
+			writeStatus(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "etcdserver: request timed out")
+		}
+		return r.Method == http.MethodPut
+	})
+	if _, err := reader.Apply(t.Context(), before, 5); !apierrors.IsInternalError(err) {
+		t.Fatalf("got %v", err)
+	}
+	if now, err := reader.Replicas(t.Context(), before); now != 5 || err != nil {
+		t.Errorf("got %d, %v", now, err)
+	}
+	before.Scale = before.Scale.DeepCopy()
+	before.Scale.UID = "another"
+	if now, err := reader.Replicas(t.Context(), before); err == nil || err.Error() != `deployments.apps "web" was deleted and created again since it was read` {
+		t.Errorf("got %d, %v of another object", now, err)
+	}
+}
+
 // The context also ends the wait between two attempts.
 func TestApplyEndsWithItsContext(t *testing.T) {
 	t.Parallel()
