@@ -25,14 +25,22 @@ var metricVersions = metricsclient.NewMetricConverter()
 // PodsMetric lists values of pods.
 func (c *Client) PodsMetric(ctx context.Context, namespace string, selector labels.Selector, metric cluster.Metric) ([]customv1beta2.MetricValue, error) {
 	pods := cluster.Object{Kind: schema.GroupKind{Kind: "Pod"}, Name: customv1beta1.AllObjects}
-	return c.objectMetric(ctx, namespace, pods, metric, selector)
+	return asServed(c.discovered, func() ([]customv1beta2.MetricValue, error) {
+		return c.objectMetric(ctx, namespace, pods, metric, selector)
+	})
 }
 
 // ObjectMetric lists values of an object.
 func (c *Client) ObjectMetric(ctx context.Context, namespace string, object cluster.Object, metric cluster.Metric) ([]customv1beta2.MetricValue, error) {
-	if !object.IsNamespace() {
+	return asServed(c.discovered, func() ([]customv1beta2.MetricValue, error) {
+		if object.IsNamespace() {
+			return c.namespaceMetric(ctx, namespace, metric)
+		}
 		return c.objectMetric(ctx, namespace, object, metric, nil)
-	}
+	})
+}
+
+func (c *Client) namespaceMetric(ctx context.Context, namespace string, metric cluster.Metric) ([]customv1beta2.MetricValue, error) {
 	version, err := c.discovered.customMetricsVersion()
 	if err != nil {
 		return nil, err

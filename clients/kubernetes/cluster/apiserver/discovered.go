@@ -5,7 +5,9 @@ import (
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
@@ -105,6 +107,16 @@ func (d *discovered) RESTMapping(kind schema.GroupKind, versions ...string) (*me
 		return d.DeferredDiscoveryRESTMapper.RESTMapping(kind, versions...)
 	}
 	return mapping, err
+}
+
+// asServed asks, and asks again by a new discovery if the API server has no such path: a definition or an adapter may
+// cease to serve the version that the last discovery had.
+func asServed[T any](d *discovered, ask func() (T, error)) (T, error) {
+	answer, err := ask()
+	if apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) && d.renew(missAge) {
+		return ask()
+	}
+	return answer, err
 }
 
 // customMetricsVersion returns the version of the custom metrics API to ask, in

@@ -21,12 +21,16 @@ const podsPage = 500
 
 // Get returns the scale of an object.
 func (c *Client) Get(ctx context.Context, resource schema.GroupResource, namespace, name string) (*autoscalingv1.Scale, error) {
-	return c.scales.Scales(namespace).Get(ctx, resource, name, metav1.GetOptions{})
+	return asServed(c.discovered, func() (*autoscalingv1.Scale, error) {
+		return c.scales.Scales(namespace).Get(ctx, resource, name, metav1.GetOptions{})
+	})
 }
 
 // Update writes a scale.
 func (c *Client) Update(ctx context.Context, resource schema.GroupResource, scale *autoscalingv1.Scale) (*autoscalingv1.Scale, error) {
-	return c.scales.Scales(scale.Namespace).Update(ctx, resource, scale, metav1.UpdateOptions{})
+	return asServed(c.discovered, func() (*autoscalingv1.Scale, error) {
+		return c.scales.Scales(scale.Namespace).Update(ctx, resource, scale, metav1.UpdateOptions{})
+	})
 }
 
 // Pods lists the pods that the API server has now.
