@@ -16,6 +16,7 @@ import (
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -35,6 +36,7 @@ var variants = map[string]string{
 	"hpa":    "resources: [BASE]\ncomponents: [COMPONENTS/hpa]",
 	"both":   "resources: [BASE]\ncomponents: [COMPONENTS/both]",
 	"shadow": "resources: [BASE]\ncomponents: [COMPONENTS/shadow]",
+	"other":  "resources: [BASE]\nnamespace: other",
 }
 
 // build renders a variant with the real kubectl.
@@ -77,6 +79,18 @@ func TestManifests(t *testing.T) {
 			"update autoscalers.autoscaling.setpoint.dev": false, "delete autoscalers.autoscaling.setpoint.dev": false,
 			"update deployments.apps/scale": true, "update horizontalpodautoscalers.autoscaling/status": false,
 		})
+	})
+	t.Run("in another namespace the agent has its rights, too", func(t *testing.T) {
+		manifests := build(t, c, "other")
+		for _, kind := range []string{"RoleBinding", "ClusterRoleBinding"} {
+			for _, binding := range objects[rbacv1.ClusterRoleBinding](t, manifests, kind) {
+				for _, subject := range binding.Subjects {
+					if subject.Namespace != "other" {
+						t.Errorf("%s %s binds %s/%s", kind, binding.Name, subject.Namespace, subject.Name)
+					}
+				}
+			}
+		}
 	})
 	t.Run("kubectl shows an Autoscaler as a HorizontalPodAutoscaler", func(t *testing.T) { columns(t, c) })
 	for _, variant := range []string{"hpa", "both", "shadow", "base"} {
