@@ -188,3 +188,31 @@ func TestEveryPictureIsShown(t *testing.T) {
 		}
 	}
 }
+
+// Not all who type the commands of a page have bash on Linux: zsh is the shell of macOS.
+func TestCommandsMeanTheSameInEveryShell(t *testing.T) {
+	t.Parallel()
+	for why, other := range map[string]*regexp.Regexp{
+		"zsh takes a letter after $name: for a modifier: write ${name}:": regexp.MustCompile(`\$[A-Za-z_]\w*:[A-Za-z]`),
+		"dash has no {1..9}: write $(seq 9)":                             regexp.MustCompile(`\{\d+\.\.\d+\}`),
+		"macOS has another sed -i and date -d, and no tac":               regexp.MustCompile(`\b(sed -i|date -d|tac)\b`),
+	} {
+		checked := 0
+		for name, page := range markdownFiles(t).pages {
+			for _, block := range page.Blocks {
+				if block.Language != "sh" {
+					continue
+				}
+				checked++
+				for i, line := range strings.Split(block.Text, "\n") {
+					if other.MatchString(line) {
+						t.Errorf("%s:%d: %s: %s", name, block.Line+i, why, line)
+					}
+				}
+			}
+		}
+		if checked < 200 {
+			t.Errorf("only %d blocks were checked", checked)
+		}
+	}
+}
