@@ -17,7 +17,7 @@ func TestEventsGoOnInTheSecondPart(t *testing.T) {
 		t.Fatal(err)
 	}
 	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
-	s := &simulation.Scenario{Duration: time.Hour, Load: load, Events: []simulation.Event{
+	s := &simulation.Scenario{Duration: time.Hour, Load: load, Loop: simulation.Loop{SyncPeriod: minutes(7), Offset: minutes(20)}, Events: []simulation.Event{
 		{At: minutes(20), For: minutes(15), Kind: simulation.MetricsGone}, {At: minutes(20), For: minutes(10), Kind: simulation.MetricsZero},
 		{At: minutes(25), Kind: simulation.KillPods, Pods: 1}, {At: minutes(40), For: minutes(5), Kind: simulation.WritesFail},
 	}}
@@ -28,6 +28,9 @@ func TestEventsGoOnInTheSecondPart(t *testing.T) {
 	want := []simulation.Event{{For: minutes(5), Kind: simulation.MetricsGone}, {At: minutes(10), For: minutes(5), Kind: simulation.WritesFail}}
 	if len(first.Events) != 3 || first.Events[0] != s.Events[0] || len(second.Events) != 2 || second.Events[0] != want[0] || second.Events[1] != want[1] {
 		t.Errorf("%+v, then %+v, want %+v", first.Events, second.Events, want)
+	}
+	if got := second.Loop.Offset; got != minutes(4) { // after 20 and 27 minutes it is decided after 34
+		t.Errorf("the second part begins to decide after %s", got)
 	}
 }
 

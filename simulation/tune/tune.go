@@ -680,8 +680,13 @@ func split(s *simulation.Scenario, a *simulation.Autoscaler) (first, second *sim
 	if at < time.Minute {
 		return nil, nil, fmt.Errorf("a duration of %s: must be at least 2m, because it is split into a part to search and one to confirm", s.Duration)
 	}
+	if s.Loop.Offset >= at {
+		return nil, nil, fmt.Errorf("loop.offset: is %s, must be below %s: nothing is decided before it, and a search takes decisions in that part of the time", s.Loop.Offset, at)
+	}
 	one, two := *s, *s
 	one.Duration, two.Duration = at, s.Duration-at
+	period := cmp.Or(s.Loop.SyncPeriod, simulation.DefaultPeriod)
+	two.Loop.Offset = ((s.Loop.Offset-at)%period + period) % period // the evaluations go on
 	two.Start = s.Start.Add(at)
 	if s.Workload.Replicas == nil { // all candidates start with the same count
 		replicas := max(1, a.Spec.MinReplicas)

@@ -213,6 +213,11 @@ func TestSearchesThatAreRefused(t *testing.T) {
 		t.Error("a minute can't be split")
 	}
 	s = scenario(t, time.Hour, simulation.Point{Value: 10})
+	s.Loop.Offset = 30 * time.Minute
+	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 6, 50), tune.Goal{}, tune.Options{}); !errors.As(err, new(tune.InputError)) {
+		t.Errorf("a part to search without a decision is searched: %v", err)
+	}
+	s.Loop.Offset = 0
 	if _, err := tune.Run(t.Context(), s, simulationtest.OnCPU(2, 6, 50), tune.Goal{}, tune.Options{Candidates: tune.MaxCandidates + 1}); err == nil {
 		t.Error("too many candidates are tried")
 	}
