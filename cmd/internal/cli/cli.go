@@ -12,6 +12,7 @@ import (
 	"os/signal"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 
@@ -79,6 +80,11 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 		text := err.Error()
 		if of := duration.FindStringSubmatch(text); of != nil {
 			text = of[1] + "must be a duration such as 30s or 1h" + document.WithUnit(of[2])
+		} else if of := parsed.FindStringSubmatch(text); of != nil {
+			text = of[1] + "must be " + kinds[of[2]]
+			if of[3] == strconv.ErrRange.Error() {
+				text = of[1] + "is out of range"
+			}
 		}
 		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
 	})
@@ -90,9 +96,9 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 	for _, cmd := range root.Commands() {
 		if cmd.Name() == "help" {
 			cmd.Long = "Show the help of the command that the arguments name." // cobra's has the program's name before CalledAs
-			cmd.Args = func(cmd *cobra.Command, args []string) error {
-				if of, rest, err := root.Find(args); err != nil || len(rest) > 0 && of.HasAvailableSubCommands() {
-					return BadInput(fmt.Errorf("unknown command %q; see %s --help", strings.Join(args, " "), root.CommandPath()))
+			cmd.Args = func(_ *cobra.Command, args []string) error {
+				if of, rest, _ := root.Find(args); of.HasAvailableSubCommands() { // all commands have Args, without which alone it fails
+					return of.Args(of, rest)
 				}
 				return nil
 			}
@@ -103,6 +109,12 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 
 // duration finds the value in Go's error about one that is no duration.
 var duration = regexp.MustCompile(`^(.*)time: .*duration "(.*)"$`)
+
+// parsed finds the kind in Go's error about a value that is none of that kind, and the reason; kinds has the kinds' words.
+var (
+	parsed = regexp.MustCompile(`^(.*)strconv\.Parse(Bool|Float|Int): parsing ".*": (.*)$`)
+	kinds  = map[string]string{"Bool": "true or false", "Float": "a number", "Int": "a whole number"}
+)
 
 func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 
@@ -316,6 +328,9 @@ func describe(err error) string {
 	}
 	if reason := unreached.FindStringSubmatch(text); reason != nil && s.Code() == codes.Unavailable {
 		text = "the server can't be reached: " + reason[1]
+		if strings.HasPrefix(reason[1], "dial ") {
+			text += ": does it run there? --server says where it is"
+		}
 	} else if text == noAddress {
 		text = "the server can't be reached: the name or the port of --server can't be looked up, or has no address"
 	} else if s.Code() == codes.Unimplemented {

@@ -42,6 +42,10 @@ func TestErrorsAreToldInWords(t *testing.T) {
 		"of a command":     {errors.New("a.yaml: x\n::error title=a::b.yaml: y"), "setpoint: a.yaml: x\n./::error title=a::b.yaml: y", cli.ExitFailed},
 		"of the library":   {errors.New("setpoint: a token would travel unencrypted"), "setpoint: a token would travel unencrypted", cli.ExitFailed},
 		"no address":       {status.Error(codes.Unavailable, "no children to pick from"), "setpoint: the server can't be reached: the name or the port of --server can't be looked up, or has no address (Unavailable)", cli.ExitFailed},
+		"nobody there": {
+			status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:9090: connect: connection refused"`),
+			"setpoint: the server can't be reached: dial tcp 127.0.0.1:9090: connect: connection refused: does it run there? --server says where it is (Unavailable)", cli.ExitFailed,
+		},
 		"of an older server": {
 			status.Error(codes.Unimplemented, "unknown service setpoint.v1.FleetService"),
 			"setpoint: unknown service setpoint.v1.FleetService; this program is " + cli.Version() + "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint (Unimplemented)", cli.ExitFailed,

@@ -117,7 +117,7 @@ func Terminal(w io.Writer) explain.Options {
 	if !ok || !term.IsTerminal(int(file.Fd())) {
 		return explain.Options{}
 	}
-	o := explain.Options{Color: os.Getenv("NO_COLOR") == ""}
+	o := explain.Options{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
 	if width, _, err := term.GetSize(int(file.Fd())); err == nil {
 		o.Width = width
 	}

@@ -67,6 +67,11 @@ func Bind(flags *pflag.FlagSet, server, of string) *Settings {
 		}
 	}
 	config.List{{Settings: s.List(of)}}.Bind(flags)
+	for i, flag := range []string{"server", "token-file", "tls-ca-file"} {
+		if i > 0 || server != "" { // without a default the command's own words say what the variable does
+			flags.Lookup(flag).Usage += "; also " + config.OfClients[i]
+		}
+	}
 	return s
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/explain"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -26,7 +27,7 @@ import (
 const maxRequestFile = 256 << 20
 
 func newRecommend() *cobra.Command {
-	var file, target string
+	var file, of string
 	output := cli.NewOutputFlag(cli.AsText, cli.AsJSON, cli.AsYAML)
 	cmd := &cobra.Command{
 		Use:   "recommend -f FILE",
@@ -41,7 +42,7 @@ decided.`,
 	}
 	server := connection.Bind(cmd.PersistentFlags(), "", "the server that decides (default: that of SETPOINT_SERVER, else this process decides)")
 	cmd.Flags().StringVarP(&file, "file", "f", "", "`file` of the request, - for standard input (required)")
-	cmd.Flags().StringVar(&target, "target", "", "`name` of the target, in place of the request's: clusters/…/namespaces/…/targets/…")
+	cmd.Flags().StringVar(&of, "target", "", "`name` of the target, in place of the request's: clusters/CLUSTER/namespaces/NAMESPACE/targets/TARGET, or CLUSTER/NAMESPACE/TARGET for short")
 	cmd.Flags().VarP(output, "output", "o", "form of the answer: text, json or yaml")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if file == "" {
@@ -51,8 +52,8 @@ decided.`,
 		if err != nil {
 			return err
 		}
-		if target != "" {
-			req.Target = target
+		if of != "" {
+			req.Target = target.Whole(of)
 		}
 		if output.Form == cli.AsText {
 			req.Explain = true

@@ -54,6 +54,7 @@ func TestRecommendSaysWhoDecided(t *testing.T) {
 	}{
 		{"neither", "", nil, "\nDecided in this process, which has no history and knows no overrides: --server asks a server\n"},
 		{"the flag", "", []string{"--server", address}, "\nDecided by the server " + address + "\n"},
+		{"a target's short name", "", []string{"--target", "demo/shop/short"}, "\nin cluster demo, "},
 		{"the variable", address, nil, "\nDecided by the server " + address + ", which SETPOINT_SERVER names: with --server= this process decides\n"},
 		{"the flag before the variable", "127.0.0.1:1", []string{"--server", address}, "\nDecided by the server " + address + "\n"},
 		{"an empty flag", "127.0.0.1:1", []string{"--server="}, "\nDecided in this process, "},

@@ -41,7 +41,7 @@ func TestLintExitCodes(t *testing.T) {
 		{"no autoscaler", "apiVersion: v1\nkind: Service\nmetadata: {name: web}\n", nil, cli.ExitUsage, "", "there is no autoscaler"},
 		{"no file", "", []string{"nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml: no such file"},
 		{"with a load", "", []string{linted, "--scenario=../../../examples/simulation/web.yaml"}, cli.ExitFailed, "(simulated)", ""},
-		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a spec, not a scenario"},
+		{"with a load that is none", plain, []string{"--scenario=" + linted}, cli.ExitUsage, "", "is a spec, not a scenario, which belongs there"},
 		{"with a load of another metric", strings.NewReplacer("name: cpu", "name: memory").Replace(plain), []string{"--scenario=../../../examples/simulation/web.yaml"}, cli.ExitUsage, "", "workload.usage: has no memory"},
 		{"no YAML", "{", nil, cli.ExitUsage, "", "-"},
 	} {

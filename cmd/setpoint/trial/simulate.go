@@ -207,7 +207,7 @@ func (c *simulateCommand) parse(cmd *cobra.Command, seed *uint64) (*simulation.S
 	})
 	if err != nil {
 		if specPattern.Match(data) {
-			err = fmt.Errorf("%s: is a spec, not a scenario: --file is for the scenario", c.file)
+			err = fmt.Errorf("%s: is a spec, not a scenario, which belongs there", c.file)
 		}
 		return nil, nil, cli.BadInput(err)
 	}
