@@ -50,11 +50,7 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	part := s.layout.bucket(key) / feedBuckets
 	name := "c/n/t"
-	// The neighbour is in the same part.
-	neighbour := store.Key{Cluster: "c2", Namespace: "n"}
-	for i := 0; neighbour.Target == "" || s.layout.bucket(neighbour)/feedBuckets != part; i++ {
-		neighbour.Target = fmt.Sprint(i)
-	}
+	neighbour := neighbourOf(s, key)
 	older := func(values ...string) {
 		args := []any{strconv.Itoa(length), "0"}
 		for _, v := range values {
@@ -146,26 +142,43 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	}
 }
 
-// A user who was given the rights of an earlier version keeps a feed, with the oldest dropped.
+// neighbourOf is a key of another cluster in the same part of the feed.
+func neighbourOf(s *Store, key store.Key) store.Key {
+	neighbour := store.Key{Cluster: "c2", Namespace: "n"}
+	for i := 0; neighbour.Target == "" || s.layout.bucket(neighbour)/feedBuckets != s.layout.bucket(key)/feedBuckets; i++ {
+		neighbour.Target = fmt.Sprint(i)
+	}
+	return neighbour
+}
+
+// A user who was given the rights of an earlier version keeps a feed, with the oldest dropped. One with those of today
+// keeps it also where its index is lost, as by a Redis that evicts keys.
 func TestTheFeedWithoutTheRightsForShares(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
 	admin := server.Client(t)
-	for user, without := range map[string][]any{"neither": {"-xlen", "-xdel"}, "nodelete": {"-xdel"}, "nolength": {"-xlen"}} {
+	for user, without := range map[string][]any{"neither": {"-xlen", "-xdel"}, "nodelete": {"-xdel"}, "nolength": {"-xlen"}, "documented": {"-zscore"}} {
 		rules := append([]any{"acl", "setuser", user, "on", ">secret", "~*", "+@all"}, without...)
 		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
 			t.Fatal(err)
 		}
 		s := openOn(t, fmt.Sprintf("redis://%s:secret@%s", user, server.Addr()), redistest.Prefix(t), func(o *Options) { o.FeedLength = feedParts * 200 })
+		part, other := s.layout.bucket(swapped)/feedBuckets, swapped
 		for i := range 3000 {
+			if i == 1500 {
+				other = neighbourOf(s, swapped)
+				if err := admin.Del(t.Context(), s.layout.feedIndex(part)).Err(); err != nil {
+					t.Fatal(err)
+				}
+			}
 			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped, Value: []byte(fmt.Sprint(i))}}); err != nil {
 				t.Fatalf("%s: %v", user, err)
 			}
-			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped}}); err != nil {
+			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: other}}); err != nil {
 				t.Fatalf("%s: %v", user, err)
 			}
 		}
-		length, err := admin.XLen(t.Context(), s.layout.feed(s.layout.bucket(swapped)/feedBuckets)).Result()
+		length, err := admin.XLen(t.Context(), s.layout.feed(part)).Result()
 		if err != nil || length < 200 || length > 310 {
 			t.Errorf("%s: the feed has %d entries, %v", user, length, err)
 		}

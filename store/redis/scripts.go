@@ -251,7 +251,7 @@ local function settle()
       victim = theirs .. '/' .. oldest[at][1]
     until not gone[victim]
     local replaced
-    if theirs == namespaces[i] or indexed < length and not redis.call('ZSCORE', KEYS[2], victim) then
+    if theirs == namespaces[i] or indexed < length and redis.call('ZLEXCOUNT', KEYS[2], '[' .. victim, '[' .. victim) == 0 then
       -- its own, or an earlier version's: it goes
     elseif over(namespaces[i], tonumber(ARGV[3])) then
       replaced = first(namespaces[i])
