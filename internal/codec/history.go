@@ -300,7 +300,20 @@ func (m *Memory) decode(b []byte, h *recommender.History, f *Frame, long *Long) 
 	return nil
 }
 
-func (d *decoder) history(h *recommender.History, f *Frame) {
+// Times returns a history's Updated and Since, in nanoseconds since the Unix epoch. It is much faster than Decode, and looks
+// at nothing else, the checksum neither; false if they can't be read.
+func Times(b []byte) (updated, since int64, ok bool) {
+	if len(b) == 0 || b[0] != historyFormat && b[0] != limitedFormat {
+		return 0, 0, false
+	}
+	d := decoder{b: b[1:]}
+	var h recommender.History
+	d.head(&h, new(Frame))
+	return d.base, h.Since, !d.failed
+}
+
+// head decodes what a history begins with, and returns its bits.
+func (d *decoder) head(h *recommender.History, f *Frame) uint64 {
 	bits := d.uint()
 	h.Seen, h.Initialized, f.Cluster = bits&seenBit != 0, bits&initializedBit != 0, uint32(bits>>clusterShift)
 	d.tailed = bits&tailBit != 0
@@ -310,6 +323,11 @@ func (d *decoder) history(h *recommender.History, f *Frame) {
 	h.Updated = d.time()
 	d.base = h.Updated.UnixNano()
 	h.Since = d.instant()
+	return bits
+}
+
+func (d *decoder) history(h *recommender.History, f *Frame) {
+	bits := d.head(h, f)
 	if d.limited {
 		h.RecommendationsLimited, h.EventsLimited = bits&recommendationsLimitedBit != 0, bits&eventsLimitedBit != 0
 		h.LastingUntil = d.instant()

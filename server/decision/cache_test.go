@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -178,6 +179,77 @@ func TestWhatIsRememberedIsConfirmed(t *testing.T) {
 			a.Clock.Advance(2 * servertest.Period)
 			count.expect(t, "before", 1, 1)
 			tc.check(t, a, b, count)
+		})
+	}
+}
+
+// A store that lost data, as one that starts from a snapshot, gets a history back from the instance that knows what it answered
+// since: else the window would have forgotten it, and the next step down would come at once.
+func TestAHistoryThatWentBackIsRestored(t *testing.T) {
+	t.Parallel()
+	asked := func(id string, length int32) *setpointv1.RecommendRequest { // 10 a replica
+		req := servertest.Queue(servertest.Web, 5, length)
+		req.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(60))
+		req.RequestId = id
+		return req
+	}
+	held := func(t *testing.T, r *setpointv1.RecommendResponse) {
+		t.Helper()
+		if r.GetDesiredReplicas() != 5 {
+			t.Errorf("%d replicas, want the 5 of the window", r.GetDesiredReplicas())
+		}
+	}
+	for name, check := range map[string]func(t *testing.T, a, b *servertest.Service, last *setpointv1.RecommendResponse){
+		"alone": func(t *testing.T, a, _ *servertest.Service, _ *setpointv1.RecommendResponse) {
+			held(t, a.Recommend(t, asked("3", 20)))
+			held(t, a.Recommend(t, asked("4", 20)))
+		},
+		"in a batch": func(t *testing.T, a, _ *servertest.Service, _ *setpointv1.RecommendResponse) {
+			for _, r := range a.Batch(t, asked("3", 20), asked("4", 20)) {
+				held(t, r.GetResponse())
+			}
+		},
+		"for a retry": func(t *testing.T, a, _ *servertest.Service, last *setpointv1.RecommendResponse) {
+			if got := a.Recommend(t, asked("2", 20)); got.GetRecommendationId() != last.GetRecommendationId() {
+				t.Errorf("a retry got %s, want %s", got.GetRecommendationId(), last.GetRecommendationId())
+			}
+		},
+		"on top of another instance's": func(t *testing.T, a, b *servertest.Service, _ *setpointv1.RecommendResponse) {
+			b.Clock.Advance(servertest.Period) // behind a
+			b.Recommend(t, asked("b", 49))
+			held(t, a.Recommend(t, asked("3", 20)))
+			if n := len(a.Target(t, servertest.Web).GetHistory().GetRecommendations()); n < 4 {
+				t.Errorf("%d recommendations are kept, want b's among them", n)
+			}
+		},
+		"not a deleted one's": func(t *testing.T, a, b *servertest.Service, _ *setpointv1.RecommendResponse) {
+			if _, err := b.Targets.DeleteTarget(t.Context(), &setpointv1.DeleteTargetRequest{Name: servertest.Web}); err != nil {
+				t.Fatal(err)
+			}
+			b.Clock.Advance(servertest.Period)
+			b.Recommend(t, asked("b", 20))
+			a.Recommend(t, asked("3", 20))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			engine := memory.New(memory.Options{})
+			a, metrics := servertest.Measured(t, func(su *servertest.Setup) {
+				su.Store.Store, su.Log, su.Options.CacheBytes = engine, engine, 1<<20
+			})
+			a.Memory = engine
+			b, _ := remembering(t, engine)
+			a.Recommend(t, asked("1", 50))
+			old := a.Stored(t, servertest.Web)
+			a.Clock.Advance(2 * time.Minute)
+			last := a.Recommend(t, asked("2", 50))
+			a.Clock.Advance(servertest.Period)
+			a.Put(t, servertest.Web, old)
+			want := map[bool]float64{true: 0, false: 1}[name == "not a deleted one's"]
+			check(t, a, b, last)
+			if n := servertest.Read(t, metrics)["histories_restored_total"]; n != want {
+				t.Errorf("%v histories are counted, want %v", n, want)
+			}
 		})
 	}
 }

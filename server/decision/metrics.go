@@ -84,8 +84,8 @@ func newMetrics(options *Options) *metrics {
 	return m
 }
 
-// collectors are all of them, and the gauge of histories that are not in the store.
-func (m *metrics) collectors(o *outage) []prometheus.Collector {
+// collectors are all of them, and what else is known of the targets' histories.
+func (m *metrics) collectors(t *Targets) []prometheus.Collector {
 	var all []prometheus.Collector
 	if m.Targets != nil {
 		all = m.Targets.Collectors()
@@ -94,6 +94,9 @@ func (m *metrics) collectors(o *outage) []prometheus.Collector {
 		m.storeSeconds, m.storeErrors, m.storeUp, m.conflicts, m.cacheHits, m.cacheMisses, m.heldDown, m.shadows.decisions,
 		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
-		}, func() float64 { return float64(o.pending()) }),
+		}, func() float64 { return float64(t.outage.pending()) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "setpoint_histories_restored_total", Help: "Histories that were older in the store than this instance knew, which restored them: the store has lost data.",
+		}, func() float64 { return float64(t.restored.Load()) }),
 	)
 }

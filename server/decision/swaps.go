@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/codec"
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/store"
@@ -148,7 +149,28 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 			q.fail(ctx, errs[i], false)
 			continue
 		}
-		q.record, q.guessed = records[i], false
+		r.found(q, records[i])
+	}
+}
+
+// found sets the record that the store has. Where it is older than the guess, of the same history, the store has lost data, as
+// one that starts from a snapshot or that fails over: windows would have forgotten what was answered since, and the next step
+// down would come at once. So the guess is merged into it.
+func (r *rounds) found(q *queue, stored store.Record) {
+	guess := q.record
+	guessed := q.guessed && stored.Exists()
+	if q.record, q.guessed = stored, false; !guessed {
+		return
+	}
+	is, since, read := codec.Times(stored.Value)
+	was, wasSince, wasRead := codec.Times(guess.Value)
+	// One of the future was corrected, see clock.judges.
+	if !read || !wasRead || since != wasSince || is >= was || was > r.clock.now().UnixNano() {
+		return
+	}
+	if merged, _, err := mergeRecords(stored, guess, r.Decisions); err == nil {
+		q.record.Value = merged
+		r.restored.Add(1)
 	}
 }
 
@@ -271,10 +293,10 @@ func (r *rounds) swap(ctx context.Context) (lost int) {
 			continue
 		}
 		value := r.swaps[i].Value
-		q.record, q.guessed = results[i].Record, false
 		if results[i].Swapped {
-			q.record.Value = value
+			q.record, q.guessed = store.Record{Version: results[i].Record.Version, Value: value}, false
 		} else {
+			r.found(q, results[i].Record)
 			q.lost++
 		}
 		r.cache.putSince(since, q.key, q.record)

@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 
 	"go.uber.org/zap"
@@ -73,6 +74,8 @@ type Targets struct {
 	Forecasts *forecasts.Rings
 	// Recordings keeps what targets are asked; nil: nothing does.
 	Recordings *recordings.Recordings
+	// restored counts the histories that were older in the store than here.
+	restored atomic.Uint64
 	// life ends when a stop waits no longer.
 	life context.Context
 }
@@ -220,7 +223,7 @@ func (t *Targets) Store() store.Store { return t.store }
 
 // Collectors returns the metrics.
 func (t *Targets) Collectors() []prometheus.Collector {
-	return append(t.Metrics.collectors(t.outage), t.clock.skew, t.clock.future)
+	return append(t.Metrics.collectors(t), t.clock.skew, t.clock.future)
 }
 
 // Finish writes the unwritten histories, after the last call, in what time the drain has left, and frees memory.
