@@ -90,6 +90,11 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 				*r = *said(http.StatusOK, webhook.Failure{Error: "quota exceeded"})
 			}
 		}, nil, "apply: it answered 200: quota exceeded"},
+		{"it fails with 200, and says more", nil, func(_ *watched, path string, r *reply) {
+			if path == "/apply" {
+				*r = *said(http.StatusOK, map[string]any{"error": "quota exceeded", "code": 7})
+			}
+		}, nil, "apply: it answered 200: quota exceeded"},
 		{"it fails, and nobody can tell", nil, func(_ *watched, _ string, r *reply) {
 			*r = *failed(http.StatusInternalServerError, "no database")
 		}, agent.ErrMoved, ""},

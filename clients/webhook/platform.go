@@ -227,8 +227,9 @@ func refusal(said *answer) error {
 // failure returns the error that an answer says: by its status, or by its body alone.
 func (a *answer) failure() error {
 	var failure Failure
-	switch err := strict(a.body, &failure); {
-	case err == nil && failure.Error != "":
+	_ = strict(a.body, &failure) // whatever stands beside it
+	switch {
+	case failure.Error != "":
 		return fmt.Errorf("it answered %d: %s", a.status, shorten(failure.Error))
 	case a.status == http.StatusOK:
 		return nil
