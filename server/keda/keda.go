@@ -49,6 +49,9 @@ const (
 	// lookInactive is how often a stream checks whether a target should leave zero, and
 	// lookActive whether it should go there.
 	lookInactive, lookActive = time.Second, 15 * time.Second
+	// lasting is how long a stream tells whether a target is active. KEDA waits before it opens the next one: for 2 s, and twice
+	// as long after each that has failed, such as with its connection, up to a minute. Only one that ends as it should resets that.
+	lasting = 5 * time.Minute
 )
 
 // Options are functions that the service provides. All are required.
@@ -63,10 +66,8 @@ type Options struct {
 	Recommend func(context.Context, store.Key) (*setpointv1.Recommendation, error)
 	// Invalid converts violations of a message to an error.
 	Invalid func([]validation.Violation) error
-	// Draining is closed when the service begins to stop, and Stopping is the error
-	// from then on.
+	// Draining is closed when the service begins to stop.
 	Draining <-chan struct{}
-	Stopping func() error
 }
 
 // Scaler implements KEDA's service.
@@ -180,9 +181,10 @@ func (s *Scaler) active(ctx context.Context, key store.Key) (bool, error) {
 
 // StreamIsActive reports whether the target should have any replicas: at once, and on
 // changes. It sends nothing while the count can't be computed, or an evaluation is refused.
+// It ends without an error after a while, and when the service stops.
 func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc.ServerStreamingServer[externalscaler.IsActiveResponse]) error {
 	said, active := false, false
-	for {
+	for began := time.Now(); time.Since(began) < lasting; {
 		now, err := s.isActive(stream.Context(), ref)
 		switch code := status.Code(err); {
 		case code == codes.OK && (!said || now != active):
@@ -197,10 +199,11 @@ func (s *Scaler) StreamIsActive(ref *externalscaler.ScaledObjectRef, stream grpc
 		if said && !active && err == nil {
 			pause = lookInactive
 		}
-		if err := s.wait(stream.Context(), pause-rand.N(pause/4)); err != nil { // spread over time
+		if more, err := s.wait(stream.Context(), pause-rand.N(pause/4)); !more { // spread over time
 			return err
 		}
 	}
+	return nil
 }
 
 // isActive is one evaluation of a stream.
@@ -226,7 +229,7 @@ func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream gr
 		return err
 	}
 	for {
-		if err := s.wait(stream.Context(), lookActive); err != nil {
+		if more, err := s.wait(stream.Context(), lookActive); !more {
 			return err
 		}
 		if _, err := s.target(stream.Context(), ref); err != nil {
@@ -235,16 +238,16 @@ func (s *Scaler) StreamMetricSpec(ref *externalscaler.ScaledObjectRef, stream gr
 	}
 }
 
-// wait waits for the pause, and returns an error if the stream has to end before.
-func (s *Scaler) wait(ctx context.Context, pause time.Duration) error {
+// wait waits for the pause, and reports whether the stream goes on then.
+func (s *Scaler) wait(ctx context.Context, pause time.Duration) (more bool, err error) {
 	timer := time.NewTimer(pause)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-		return status.FromContextError(ctx.Err()).Err()
+		return false, status.FromContextError(ctx.Err()).Err()
 	case <-s.options.Draining:
-		return s.options.Stopping()
+		return false, nil
 	case <-timer.C:
-		return nil
+		return true, nil
 	}
 }

@@ -2,14 +2,18 @@ package keda_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
@@ -17,7 +21,9 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/servertest"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 func TestMain(m *testing.M) { servertest.Main(m) }
@@ -189,10 +195,40 @@ func TestKEDAStreams(t *testing.T) {
 		t.Errorf("when it is to leave zero: %v, %v", got, err)
 	}
 	go s.Stop()
-	if _, err := active.Recv(); status.Code(err) != codes.Unavailable {
-		t.Errorf("at the end: %v, want UNAVAILABLE", err)
+	for _, recv := range []func() error{func() error { _, err := active.Recv(); return err }, func() error { _, err := specs.Recv(); return err }} {
+		if err := recv(); !errors.Is(err, io.EOF) { // as KEDA, which otherwise waits longer before the next stream
+			t.Errorf("at the end: %v, want no error", err)
+		}
 	}
 }
+
+// KEDA doubles its pause before the next stream, up to a minute in which nothing leaves zero, until one ends without an error: one that
+// lasts as long as its connection never does.
+func TestAKEDAStreamEndsBeforeItsConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		scaler := keda.New(keda.Options{
+			Admit:     func(ctx context.Context) (context.Context, func(), error) { return ctx, func() {}, nil },
+			Authorize: func(context.Context, store.Key) error { return nil },
+			Recommend: func(context.Context, store.Key) (*setpointv1.Recommendation, error) {
+				return &setpointv1.Recommendation{}, nil
+			},
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), server.DefaultOptions().MaxConnectionAge/2)
+		defer cancel()
+		if err := scaler.StreamIsActive(scaledObject(), activity{ctx: ctx}); err != nil {
+			t.Errorf("the stream ended with %v, want no error", err)
+		}
+	})
+}
+
+// activity is a stream whose messages nobody reads.
+type activity struct {
+	grpc.ServerStreamingServer[externalscaler.IsActiveResponse]
+	ctx context.Context
+}
+
+func (a activity) Context() context.Context                  { return a.ctx }
+func (activity) Send(*externalscaler.IsActiveResponse) error { return nil }
 
 // Each look of a stream is a call for the limits of its caller, and one that is refused ends
 // nothing.
@@ -223,7 +259,7 @@ func TestKEDAStreamsAreLimitedAsCalls(t *testing.T) {
 	}
 	servertest.Eventually(t, func() bool { return servertest.Read(t, registry)["calls_refused_total{limit=identity_rate}"] == 2 }) // the call's, and the second stream's
 	go s.Stop()
-	if _, err := second.Recv(); status.Code(err) != codes.Unavailable {
+	if _, err := second.Recv(); !errors.Is(err, io.EOF) {
 		t.Errorf("the second stream: %v, want to last until the service ends", err)
 	}
 }

@@ -37,7 +37,6 @@ func (s *Recommendations) Scaler() *keda.Scaler {
 		},
 		Invalid:  apierror.Invalid,
 		Draining: s.draining,
-		Stopping: apierror.ShuttingDown,
 	})
 }
 
