@@ -82,12 +82,13 @@ func dockerHost(at *string) config.Setting {
 	return config.String(at, "docker-host", "`address` of the Docker Engine, such as unix:///var/run/docker.sock; empty means $DOCKER_HOST with its TLS variables, or that socket", checkHost)
 }
 
-// checkHost refuses addresses of an engine that only the command docker can reach.
+// checkHost refuses addresses of an engine that only the command docker can reach, and those over which
+// Docker's client can read, but no count could be written.
 func checkHost(host string) error {
 	host = cmp.Or(host, os.Getenv("DOCKER_HOST"))
 	scheme, _, ok := strings.Cut(host, "://")
-	if host != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "http", "https", "npipe"}, scheme)) {
-		return fmt.Errorf("%q: must begin with unix://, tcp://, http:// or https://; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
+	if host != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "npipe"}, scheme)) {
+		return fmt.Errorf("%q: must begin with unix:// or tcp://, which is with TLS if DOCKER_CERT_PATH is set; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
 	}
 	return nil
 }

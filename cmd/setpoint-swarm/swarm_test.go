@@ -52,6 +52,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h"},
 		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: "},
 		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`},
+		{"an engine that could only be read", append(agent, "--docker-host=http://x:2375"), `--docker-host: "http://x:2375": must begin with unix:// or tcp://`},
 		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
 		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of"},
 		{"a node's half certificate", append(node, "--agent-address=a:1", "--agent-tls-cert-file=b"), "--agent-tls-ca-file: must be given together with --agent-tls-cert-file and"},
