@@ -64,10 +64,12 @@ func hasFailed(s swarm.TaskState) bool {
 }
 
 // pod converts a task. A task whose health check has not passed yet is starting; one whose
-// check fails later is stopped and replaced. So a running task has been ready since it started.
+// check fails later is stopped and replaced. So a running task has been ready since it started, and that
+// is its start, too: of one that waited long for a node, creation says nothing of how young its usage is.
 func pod(t *swarm.Task, skew time.Duration) *setpointv1.Pod {
+	at := timestamppb.New(since(t, skew))
 	out := &setpointv1.Pod{
-		Name: t.ID, Phase: "Pending", StartTime: timestamppb.New(t.CreatedAt),
+		Name: t.ID, Phase: "Pending", StartTime: at,
 		Deleting:   stageOf(t.DesiredState) > running,
 		Containers: []*setpointv1.Container{{Name: container, Requests: requests(t.Spec.Resources)}},
 	}
@@ -78,7 +80,7 @@ func pod(t *swarm.Task, skew time.Duration) *setpointv1.Pod {
 	case t.Status.State == swarm.TaskStateRunning:
 		out.Phase, ready = "Running", "True"
 	}
-	out.Ready = &setpointv1.PodReadyCondition{Status: ready, LastTransitionTime: timestamppb.New(since(t, skew))}
+	out.Ready = &setpointv1.PodReadyCondition{Status: ready, LastTransitionTime: at}
 	return out
 }
 
