@@ -536,7 +536,7 @@ func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Obser
 	if p.alone(wants.group) {
 		_, err = write(seen.Native.(uint64))
 	} else {
-		err = p.turns.apply(ctx, wants.group, seen.Native.(uint64), write)
+		err = p.turns.apply(ctx, wants.group, o.Period, seen.Native.(uint64), write)
 	}
 	var first *firstError
 	switch {

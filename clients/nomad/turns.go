@@ -36,13 +36,15 @@ type waiting struct {
 	since, until time.Time // until when it is expected to try again
 }
 
-// turn is a write. The index is that of the job as observed.
+// turn is a write. The index is that of the job as observed. The group tries again after the period if
+// another one is first.
 type turn struct {
-	group string
-	index uint64
-	since time.Time
-	write func(index uint64) (uint64, error)
-	done  chan error
+	group  string
+	period time.Duration
+	index  uint64
+	since  time.Time
+	write  func(index uint64) (uint64, error)
+	done   chan error
 }
 
 func (t *turns) of(job string) *jobTurns {
@@ -86,10 +88,10 @@ func (t *turns) drop(job string) {
 
 // apply writes in turn. write gets the JobModifyIndex that the job must have, and returns the new
 // one. The error is a *firstError if a group that waits longer has to be first.
-func (t *turns) apply(ctx context.Context, g Group, index uint64, write func(index uint64) (uint64, error)) error {
+func (t *turns) apply(ctx context.Context, g Group, period time.Duration, index uint64, write func(index uint64) (uint64, error)) error {
 	t.mu.Lock()
 	j := t.of(jobKey(g))
-	own := &turn{group: g.Name, index: index, since: time.Now(), write: write, done: make(chan error, 1)}
+	own := &turn{group: g.Name, period: period, index: index, since: time.Now(), write: write, done: make(chan error, 1)}
 	if w := j.waiting[g.Name]; w != nil {
 		own.since = w.since
 	}
@@ -137,14 +139,15 @@ func (t *turns) run(job string, j *jobTurns, round []*turn) {
 	t.drop(job)
 }
 
-// before returns a group that has waited longer, is not of this round, and is about to try again;
-// empty: none.
+// before returns a group that has waited longer, is not of this round, and is about to try again, before
+// this one would; empty: none.
 func (t *turns) before(j *jobTurns, round []*turn, own *turn) string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	now := time.Now()
 	for name, w := range j.waiting {
 		there := slices.ContainsFunc(round, func(o *turn) bool { return o.group == name })
-		if !there && w.since.Before(own.since) && time.Now().Before(w.until) {
+		if !there && w.since.Before(own.since) && now.Before(w.until) && w.until.Before(now.Add(own.period+2*patience)) {
 			return name
 		}
 	}

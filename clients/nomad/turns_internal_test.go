@@ -23,7 +23,7 @@ func TestTurns(t *testing.T) {
 		)
 		group := func(name string) Group { return Group{"default", "web", name} }
 		apply := func(name string, observed uint64) error {
-			return ts.apply(context.Background(), group(name), observed, func(want uint64) (uint64, error) {
+			return ts.apply(context.Background(), group(name), 5*time.Second, observed, func(want uint64) (uint64, error) {
 				if want != index {
 					t.Errorf("%s is written if the job is at %d, which is at %d", name, want, index)
 				}
@@ -73,6 +73,17 @@ func TestTurns(t *testing.T) {
 		if got := all("a"); got["a"] != nil {
 			t.Fatal(got)
 		}
+		// Nor is one whose period is much longer.
+		ts.wants(group("d"), true, time.Hour)
+		time.Sleep(time.Second)
+		if got := all("a"); got["a"] != nil {
+			t.Fatal(got)
+		}
+		time.Sleep(time.Hour - 2*time.Second)
+		if got := all("a"); !errors.As(got["a"], &first) || first.group != "d" {
+			t.Fatal(got)
+		}
+		ts.wants(group("d"), false, 0)
 		blocked = true
 		if got := all("a"); !errors.Is(got["a"], refused) {
 			t.Fatal(got)
