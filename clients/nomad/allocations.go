@@ -36,20 +36,29 @@ const (
 	clientComplete = "complete"
 	clientFailed   = "failed"
 	clientLost     = "lost"
+	clientUnknown  = "unknown"
 
 	taskRunning = "running"
 )
 
-// ended reports whether no client runs it any more.
+// failed reports whether it failed, and is to run all the same: Nomad reschedules it after a while, of up to an hour, or
+// has given that up, and counts it until then.
+func (a *Allocation) failed() bool {
+	return a.DesiredStatus == desiredRun && a.ClientStatus == clientFailed
+}
+
+// ended reports whether no client runs it any more, nor is to.
 func (a *Allocation) ended() bool {
-	return a.ClientStatus == clientComplete || a.ClientStatus == clientFailed || a.ClientStatus == clientLost
+	return a.ClientStatus == clientComplete || a.ClientStatus == clientFailed && !a.failed() || a.ClientStatus == clientLost
 }
 
 // counts reports whether Nomad counts the allocation towards the group's count, or it lingers.
 // A stopped allocation that has ended stays listed until it is garbage collected. A canary does
-// not count before its promotion, although it has the name of one that does.
+// not count before its promotion, although it has the name of one that does. One whose client is
+// disconnected does not count if another one has taken its place meanwhile.
 func (a *Allocation) counts() bool {
-	return (a.DesiredStatus == desiredRun || !a.ended()) && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
+	replaced := a.ClientStatus == clientUnknown && a.NextAllocation != ""
+	return (a.DesiredStatus == desiredRun || !a.ended()) && !replaced && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
 }
 
 // lifecycle returns a task's lifecycle, nil for a main task.
@@ -120,9 +129,13 @@ func (h *Health) Pods(group string, deployments bool, allocations []*Allocation)
 		if a.TaskGroup != group || !a.counts() {
 			continue
 		}
-		pod := &setpointv1.Pod{Name: a.ID, Phase: a.phase(), Deleting: a.DesiredStatus != desiredRun}
-		if first, last := a.started(); !first.IsZero() {
+		first, last := a.started()
+		pod := &setpointv1.Pod{Name: a.ID, Phase: a.phase(!first.IsZero()), Deleting: a.DesiredStatus != desiredRun}
+		if !first.IsZero() {
 			pod.StartTime = timestamppb.New(first)
+		}
+		if pod.Phase == "Running" && !first.IsZero() {
+			pod.Ready = condition("False", last)
 			if a.ClientStatus == clientRunning {
 				pod.Ready = h.readyOf(a, last, deployments, now)
 			}
@@ -135,16 +148,18 @@ func (h *Health) Pods(group string, deployments bool, allocations []*Allocation)
 	return pods
 }
 
-// phase is the phase of a pod. An allocation whose client is disconnected is in phase Unknown.
-func (a *Allocation) phase() string {
-	switch a.ClientStatus {
-	case clientPending:
-		return "Pending"
-	case clientRunning:
+// phase is the phase of a pod. One that has started stays Running in a crash loop, while an allocation
+// is pending until it is restarted, and then failed. An allocation whose client is disconnected is in
+// phase Unknown.
+func (a *Allocation) phase(started bool) string {
+	switch {
+	case a.ClientStatus == clientRunning, started && (a.ClientStatus == clientPending || a.failed()):
 		return "Running"
-	case clientComplete:
+	case a.ClientStatus == clientPending, a.failed():
+		return "Pending"
+	case a.ClientStatus == clientComplete:
 		return "Succeeded"
-	case clientFailed, clientLost:
+	case a.ClientStatus == clientFailed, a.ClientStatus == clientLost:
 		return "Failed"
 	}
 	return "Unknown"

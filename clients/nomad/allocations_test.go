@@ -65,10 +65,11 @@ func TestAllocationsOverTheirLives(t *testing.T) {
 		}},
 		{"one that crashes", "web", "allocations", [][2]string{
 			{"allocations-0044", "0475 Running False 08:08.248"},
-			{"allocations-0046", "0475 Pending"}, // its restart
+			{"allocations-0046", "0475 Running False 08:08.248"}, // it waits for its restart
 			{"allocations-0048", "0475 Running False 08:10.200"},
-			{"allocations-0053", "0475 Failed"}, // it waits for its rescheduling
+			{"allocations-0053", "0475 Running False 08:10.200"}, // it waits for its rescheduling
 			{"allocations-0054", "f5b4 Pending"},
+			{"allocations-0063", "f5b4 Running False 08:18.495"}, // for good
 		}},
 		{"a client is lost and comes back", "web", "nodes", [][2]string{
 			{"nodes-0011", "1f5b Running True 06:59.065\n5045 Running True 06:59.093"},

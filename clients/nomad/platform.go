@@ -444,18 +444,29 @@ func withQueued(pods []*setpointv1.Pod, queued int32) []*setpointv1.Pod {
 	return pods
 }
 
-// notice says that Nomad could not place allocations; empty: it could.
+// notice says why allocations don't run, if Nomad could not place them or they have failed; empty: all run, or may be
+// about to.
 func notice(allocations []*Allocation, count, queued int32) string {
-	if queued == 0 {
-		return ""
-	}
-	runs := 0
+	runs, failed := 0, 0
 	for _, a := range allocations {
-		if a.counts() && a.DesiredStatus == desiredRun && a.ClientStatus == clientRunning {
+		switch {
+		case a.failed():
+			failed++
+		case a.counts() && a.DesiredStatus == desiredRun && a.ClientStatus == clientRunning:
 			runs++
 		}
 	}
-	return fmt.Sprintf("%d of %d run: Nomad has no room for %d", runs, count, queued)
+	var why []string
+	if queued > 0 {
+		why = append(why, fmt.Sprintf("Nomad has no room for %d", queued))
+	}
+	if failed > 0 {
+		why = append(why, fmt.Sprintf("%d have failed", failed))
+	}
+	if why == nil {
+		return ""
+	}
+	return fmt.Sprintf("%d of %d run: %s", runs, count, strings.Join(why, ", "))
 }
 
 // readings adds the values of the metrics, or their errors.
