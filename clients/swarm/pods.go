@@ -39,7 +39,11 @@ func pods(tasks []swarm.Task, skew func(node string) time.Duration) []*setpointv
 	for _, slot := range bySlot(tasks) {
 		for i, t := range slot {
 			if stageOf(t.Status.State) <= running || i == 0 && hasFailed(t.Status.State) {
-				out = append(out, pod(t, skew(t.NodeID)))
+				one := pod(t, skew(t.NodeID))
+				if one.Phase == "Pending" && i+1 < len(slot) && slot[i+1].Status.State == swarm.TaskStateFailed {
+					one.Phase = "Running" // in a crash loop, as a pod in one stays
+				}
+				out = append(out, one)
 			}
 		}
 	}

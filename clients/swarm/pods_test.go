@@ -147,6 +147,19 @@ func TestThePastOfASlotDoesNotCount(t *testing.T) {
 	}
 }
 
+// A pod in a crash loop is Running, so that it counts as missing where the count would fall; Swarm makes a task anew.
+func TestATaskInACrashLoopIsNoPendingPod(t *testing.T) {
+	t.Parallel()
+	for before, want := range map[swarm.TaskState]string{
+		swarm.TaskStateFailed: "Running False", swarm.TaskStateRejected: "Pending False", swarm.TaskStateShutdown: "Pending False",
+	} {
+		got := pods([]swarm.Task{task("1", 1, 0, before, swarm.TaskStateShutdown), task("2", 1, 10, swarm.TaskStateReady, swarm.TaskStateReady)}, noSkew)
+		if len(got) != 1 || got[0].GetPhase()+" "+got[0].GetReady().GetStatus() != want {
+			t.Errorf("after one that is %s: %v, want %s", before, got, want)
+		}
+	}
+}
+
 func TestTasksThatDoNotRunAreTold(t *testing.T) {
 	t.Parallel()
 	with := func(t swarm.Task, err string) swarm.Task {
