@@ -222,7 +222,7 @@ func (a *answered) Read(b []byte) (int, error) {
 	case errors.Is(err, net.ErrClosed) && !a.has: // by gRPC itself
 		err = fmt.Errorf("%w: there was no answer within %v", err, connectParams.MinConnectTimeout)
 	case err != nil && !a.has:
-		err = fmt.Errorf("%w: the server ended the connection without a word: if it speaks TLS, say what to trust", err)
+		err = fmt.Errorf("%w: the server ended the connection without a word: if it speaks TLS, say what to trust (tls-ca-file)", err)
 	}
 	return n, err
 }

@@ -157,6 +157,7 @@ func TestOverridesThatAreRefusedAtOnce(t *testing.T) {
 		{"no time and an end", []string{"create", demoTarget, "--hold", "--for=0s", "--until=2026-01-01T00:00:00Z", "--reason=x"}, []string{"--for and --until both"}},
 		{"negative counts", []string{"create", demoTarget, "--pin", "-3", "--floor=-1", "--ceiling=-2", "--for=1h", "--reason=x"}, []string{"--pin: -3 is below 0", "--floor: -1 is below 0", "--ceiling: -2 is below 0"}},
 		{"no duration", []string{"create", demoTarget, "--hold", "--for=tomorrow", "--reason=x"}, []string{`invalid argument "tomorrow" for "--for" flag: must be a duration such as 90m, 2h or 2d12h`}},
+		{"no unit", []string{"create", demoTarget, "--hold", "--for=2", "--reason=x"}, []string{`must be a duration such as 90m, 2h or 2d12h; see`}},
 		{"no days", []string{"create", demoTarget, "--hold", "--for=1.5d", "--reason=x"}, []string{`must be a duration such as 90m, 2h or 2d12h`}},
 		{"no number", []string{"create", demoTarget, "--pin=3.5"}, []string{`invalid argument "3.5" for "--pin" flag: must be a whole number`}},
 		{"no zone", []string{"create", demoTarget, "--hold", "--until=18:00", "--reason=x"}, []string{`--until: "18:00" is no instant such as 2`, "Z or 2", "+01:00: date, time and zone are needed"}},

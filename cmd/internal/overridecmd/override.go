@@ -122,7 +122,7 @@ func (c *command) newCreate() *cobra.Command {
 	flags.Func("for", "how long it lasts, a `duration` from its start on, as 90m or 2d12h, at most 30d; this or --until is required", func(text string) error {
 		d, err := document.ParseDuration(text)
 		if err != nil {
-			return errors.New("must be a duration such as 90m, 2h or 2d12h" + document.WithUnit(text))
+			return errors.New("must be a duration such as 90m, 2h or 2d12h") // a number alone is hardly one of seconds
 		}
 		c.lasts = &d
 		return nil

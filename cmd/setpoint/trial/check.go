@@ -215,7 +215,7 @@ const maxRecordings = 2000
 func (c *checkCommand) findRecordings(ctx context.Context, cmd *cobra.Command, in *check.Input) error {
 	paths, from := c.recordings, "--recording"
 	if len(paths) == 0 {
-		paths, from = in.Settings.Recordings, "recordings"
+		paths, from = in.Settings.Recordings, "recordings, from where the command runs"
 	}
 	in.Recordings = in.Changes.Earlier(ctx, paths)
 	named := make(map[string]bool)

@@ -39,6 +39,7 @@ func TestChecksThatCannotBe(t *testing.T) {
 		{"no such file", []string{"--new=nowhere.yaml"}, "no such file"},
 		{"no manifest", []string{"--new", rules}, "is not an autoscaler"},
 		{"no such recording", []string{"--new", hpa, "--recording=nowhere"}, "--recording: stat nowhere"},
+		{"no such recording of the rules", []string{"--new", hpa, "--rules", clitest.File(t, "here.yaml", "recordings: [nowhere]\n")}, "recordings, from where the command runs: stat nowhere"},
 		{"a recording that is none", []string{"--new", hpa, "--recording", rules}, "can't be read"},
 		{"an empty recording", []string{"--new", hpa, "--recording", clitest.File(t, "empty.jsonl", "")}, "empty.jsonl is empty: what should have written this recording may have failed"},
 		{"nothing on standard input", []string{"--new", hpa, "--recording=-"}, "setpoint: - is empty"},
