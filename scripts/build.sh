@@ -15,7 +15,8 @@ cd "$root"
 . scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
-  mapfile -t programs < <(cut -d' ' -f1 cmd/programs/programs.txt)
+  programs=()
+  while read -r program _; do programs+=("$program"); done <cmd/programs/programs.txt # macOS' bash, 3.2, has no mapfile
 fi
 flags='-s -w'
 # Functions as close to each other as on arm64, where that is the linker's default: a quarter of a MiB less

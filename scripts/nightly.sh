@@ -59,6 +59,7 @@ step e2e-ui 30m make e2e-ui
 step e2e-deploy 1h "${root[@]}" make e2e-deploy
 step e2e-swarm 1h "${root[@]}" make e2e-swarm
 step e2e-kubernetes 1h make e2e-kubernetes
+step e2e-nomad 30m "${root[@]}" make e2e-nomad
 step e2e-chart 30m make e2e-chart
 step e2e-keda 30m "${root[@]}" make e2e-keda
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
