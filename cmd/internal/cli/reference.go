@@ -83,7 +83,10 @@ func referenceTable(b *strings.Builder, group config.FlagGroup, settings bool) {
 		}
 		variable := ""
 		if settings {
-			variable = " `" + config.VariableOf(flag) + "` |"
+			variable = " |"
+			if name := config.VariableOf(flag); name != "" {
+				variable = " `" + name + "` |"
+			}
 		}
 		rows += fmt.Sprintf("| `%s` |%s %s | %s |\n", names, variable, fallback, cell(usage))
 	})

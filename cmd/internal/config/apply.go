@@ -28,7 +28,7 @@ func AddCheck(flags *pflag.FlagSet, check *bool) {
 // Changed; values of weaker sources are then ignored.
 //
 // Variables that begin with SETPOINT_ and belong to no flag are errors, except OfClients and
-// those of deploy/, which are there for other commands, and those that Kubernetes and Docker set
+// those of files and programs of this repository, which are there for others, and those that Kubernetes and Docker set
 // for a service that happens to be named setpoint.
 //
 // The error joins all problems of all sources, each a line that names its place: the variable,
@@ -42,12 +42,16 @@ func Apply(flags *pflag.FlagSet, environ []string) error {
 	return errors.Join(problems...)
 }
 
-// settings returns the flags that are settings, by name. Flags that cobra adds
-// are not settings.
+// isSetting tells a setting from a flag of the command line only, such as those that cobra adds.
+func isSetting(flag *pflag.Flag) bool {
+	return flag.Name != "help" && flag.Name != "version" && flag.Name != checkFlag
+}
+
+// settings returns the flags that are settings, by name.
 func settings(flags *pflag.FlagSet) []*pflag.Flag {
 	var found []*pflag.Flag
 	flags.VisitAll(func(flag *pflag.Flag) {
-		if flag.Name != "help" && flag.Name != "version" && flag.Name != checkFlag {
+		if isSetting(flag) {
 			found = append(found, flag)
 		}
 	})

@@ -136,7 +136,7 @@ func TestApplyProblems(t *testing.T) {
 		},
 		{
 			name:    "a variable of another command",
-			environ: []string{"SETPOINT_SERVER=x", "SETPOINT_SERVERS=x", "SETPOINT_IMAGE=the stack's"},
+			environ: []string{"SETPOINT_SERVER=x", "SETPOINT_SERVERS=x", "SETPOINT_IMAGE=the stack's", "SETPOINT_URL=a script's"},
 			want:    []string{"SETPOINT_SERVERS: no such setting"},
 		},
 		{

@@ -20,8 +20,11 @@ func Variable(flag string) string {
 	return prefix + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
 }
 
-// VariableOf is the name of a flag's environment variable.
+// VariableOf is the name of a flag's environment variable, empty if the flag is no setting.
 func VariableOf(flag *pflag.Flag) string {
+	if !isSetting(flag) {
+		return ""
+	}
 	if program := flag.Annotations[programKey]; len(program) > 0 {
 		return Variable(program[0] + "-" + flag.Name)
 	}
@@ -44,7 +47,7 @@ func applyEnvironment(flags *pflag.FlagSet, environ []string) (problems []error)
 			if err := setText(flags, flag, value); err != nil {
 				problems = append(problems, fmt.Errorf("%s: %w", name, err))
 			}
-		case slices.Contains(OfClients, name) || slices.Contains(ofDeploy, name) || isServiceLink(name, value):
+		case slices.Contains(OfClients, name) || slices.Contains(others, name) || isServiceLink(name, value):
 		case elsewhere[name] != "":
 			problems = append(problems, fmt.Errorf("%s: is a setting of other programs, did you mean %s?", name, elsewhere[name]))
 		default:
@@ -73,8 +76,12 @@ func unknownVariable(name string, known map[string]*pflag.Flag) error {
 // without these settings starts nevertheless.
 var OfClients = []string{Variable("server"), Variable("token-file"), Variable("tls-ca-file")}
 
-// ofDeploy are variables of the files in deploy/, which an operator's shell may have exported.
-var ofDeploy = []string{"SETPOINT_IMAGE", "SETPOINT_CLUSTER", "SETPOINT_DOCKER_SOCKET", "SETPOINT_SECRETS", "SETPOINT_REST", "SETPOINT_GRPC"}
+// others are variables of the files in deploy/, of the programs in docs/start/queue.md and examples/, and of scripts/, which the
+// shell that starts a program may have exported.
+var others = []string{
+	"SETPOINT_IMAGE", "SETPOINT_CLUSTER", "SETPOINT_DOCKER_SOCKET", "SETPOINT_SECRETS", "SETPOINT_REST", "SETPOINT_GRPC", "SETPOINT_CHECK_IMAGE",
+	"SETPOINT_URL", "SETPOINT_TOKEN", "SETPOINT_CACHE",
+}
 
 // serviceVariable matches the names, and servicePort the values of those named
 // …_PORT, that containers get for each service: for one named setpoint-redis
