@@ -103,13 +103,6 @@ func (o *Options) tlsFor(address string) *tls.Config {
 // maxAuthReply limits the answer to AUTH.
 const maxAuthReply = 1 << 10
 
-// refusedError is what a sentinel answers to AUTH.
-type refusedError string
-
-// Error implements error, RedisError goredis.Error.
-func (e refusedError) Error() string { return string(e) }
-func (refusedError) RedisError()     {}
-
 // authenticate sends AUTH on a new connection.
 func authenticate(ctx context.Context, conn net.Conn, user, password string) error {
 	words := []string{"AUTH", password}
@@ -136,7 +129,7 @@ func authenticate(ctx context.Context, conn net.Conn, user, password string) err
 	}
 	if answer := strings.TrimSpace(string(line)); answer != "+OK" {
 		if text, refused := strings.CutPrefix(answer, "-"); refused {
-			return refusedError(text)
+			return replyError(text)
 		}
 		return fmt.Errorf("the sentinel answers %q to AUTH", answer)
 	}

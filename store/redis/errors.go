@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"regexp"
 	"strings"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -105,11 +106,6 @@ func replyFault(text string) fault {
 		return fault{refused: true, kind: store.ErrUnavailable}
 	case lacksRight(text):
 		return fault{kind: store.ErrUnavailable}
-	case strings.Contains(text, "-OOM "):
-		// Redis 6 reports errors of a script's commands so.
-		return fault{kind: store.ErrUnavailable}
-	case strings.Contains(text, "-READONLY "):
-		return fault{again: true, kind: store.ErrUnavailable}
 	}
 	return fault{}
 }
@@ -117,7 +113,28 @@ func replyFault(text string) fault {
 // isFull reports whether the server refused a command for want of memory.
 func isFull(err error) bool {
 	var reply goredis.Error
-	return errors.As(err, &reply) && (strings.HasPrefix(reply.Error(), "OOM ") || strings.Contains(reply.Error(), "-OOM "))
+	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "OOM ")
+}
+
+// replyError is an error reply.
+type replyError string
+
+// Error implements error, RedisError goredis.Error.
+func (e replyError) Error() string { return string(e) }
+func (replyError) RedisError()     {}
+
+// inScript finds what Redis 6 puts before the error of a command in a script.
+var inScript = regexp.MustCompile(`@user_script: \d+: -([A-Z]+ .*)`)
+
+// ofCommand returns the error of a script's command as newer versions reply it, with its word first.
+func ofCommand(err error) error {
+	var reply goredis.Error
+	if errors.As(err, &reply) {
+		if found := inScript.FindStringSubmatch(reply.Error()); found != nil {
+			return replyError(found[1])
+		}
+	}
+	return err
 }
 
 // operationError wraps a command's error.

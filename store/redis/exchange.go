@@ -140,6 +140,7 @@ func (r *run) attempt(ctx context.Context, n int) fault {
 		if err == nil {
 			continue
 		}
+		err = ofCommand(err)
 		f := faultOf(err)
 		if f.refused && !looked {
 			looked, renewed = true, r.store.options.Secrets.renew(ctx)

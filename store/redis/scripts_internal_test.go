@@ -12,6 +12,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
+
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -339,4 +341,41 @@ func TestADeletionIsTimedByTheServersClock(t *testing.T) {
 			t.Errorf("deleted at %v, where it is %v, %v, %v", at, now, err, timeErr)
 		}
 	})
+}
+
+// answers is a hook of a client whose commands are answered with an error.
+type answers struct{ with error }
+
+func (answers) DialHook(next goredis.DialHook) goredis.DialHook { return next }
+
+func (answers) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis.ProcessPipelineHook {
+	return next
+}
+
+func (a answers) ProcessHook(goredis.ProcessHook) goredis.ProcessHook {
+	return func(_ context.Context, cmd goredis.Cmder) error {
+		cmd.SetErr(a.with)
+		return a.with
+	}
+}
+
+// Redis 6 puts words before what a command of a script failed with; the store is away by it nevertheless, and says why.
+func TestErrorsOfCommandsInScripts(t *testing.T) {
+	t.Parallel()
+	for _, text := range []string{
+		"NOREPLICAS Not enough good replicas to write.",
+		"MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
+		"READONLY You can't write against a read only replica.",
+		"OOM command not allowed when used memory > 'maxmemory'.",
+	} {
+		for _, words := range []string{"", "@user_script: 3: -", "ERR Error running script (call to f_191b): @user_script:14: @user_script: 14: -"} {
+			s := openOn(t, "redis://127.0.0.1:1", "a:", func(o *Options) { o.MaxAttempts = 1 })
+			s.client.AddHook(answers{reply(words + text)})
+			_, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Old: "old"})
+			var answer goredis.Error
+			if !errors.Is(err, store.ErrUnavailable) || !errors.As(err, &answer) || answer.Error() != text {
+				t.Errorf("%s%s: %v", words, text, err)
+			}
+		}
+	}
 }
