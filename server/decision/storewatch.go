@@ -38,8 +38,8 @@ type storeWatch struct {
 	told   printable.Causes
 	// unwritten reports whether the log says that decisions of the outage are not written.
 	unwritten bool
-	// restored is how many restored histories the log has told of.
-	restored uint64
+	// wentBack is how many histories that went back the log has told of.
+	wentBack uint64
 	// nudge requests an immediate check.
 	nudge chan struct{}
 }
@@ -91,10 +91,10 @@ func (w *storeWatch) Check(ctx context.Context) {
 		}
 	}
 	w.tell(err)
-	if n := w.targets.restored.Load(); n != w.restored {
-		w.targets.Log.Warn("histories were older in the store than here: it has lost data; they go on from what is known here, but stored specs may be older as well, or deleted ones be back",
-			zap.Uint64("targets", n-w.restored))
-		w.restored = n
+	if n := w.targets.wentBack.Load(); n != w.wentBack {
+		w.targets.Log.Warn("histories were older in the store than here: it has lost data; what is more than 15 s older goes on from what is known here, but stored specs may be older as well, or deleted ones be back",
+			zap.Uint64("targets", n-w.wentBack))
+		w.wentBack = n
 	}
 	if err != nil {
 		return

@@ -153,9 +153,13 @@ func (r *rounds) load(ctx context.Context, queues []*queue) {
 	}
 }
 
+// longestFlight is how far an instance may have decided behind the newest record, by the instant of a call that waited. That
+// little needs no repair.
+const longestFlight = 15 * time.Second
+
 // found sets the record that the store has. Where it is older than the guess, of the same history, the store has lost data, as
-// one that starts from a snapshot or that fails over: windows would have forgotten what was answered since, and the next step
-// down would come at once. So the guess is merged into it.
+// one that starts from a snapshot or that fails over. If much is lost, windows have forgotten what was answered since, and the
+// next step down would come at once. So the guess is merged into it.
 func (r *rounds) found(q *queue, stored store.Record) {
 	guess := q.record
 	guessed := q.guessed && stored.Exists()
@@ -168,9 +172,12 @@ func (r *rounds) found(q *queue, stored store.Record) {
 	if !read || !wasRead || since != wasSince || is >= was || was > r.clock.now().UnixNano() {
 		return
 	}
+	r.wentBack.Add(1)
+	if was-is <= int64(longestFlight) {
+		return
+	}
 	if merged, _, err := mergeRecords(stored, guess, r.Decisions); err == nil {
 		q.record.Value = merged
-		r.restored.Add(1)
 	}
 }
 

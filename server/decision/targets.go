@@ -74,8 +74,8 @@ type Targets struct {
 	Forecasts *forecasts.Rings
 	// Recordings keeps what targets are asked; nil: nothing does.
 	Recordings *recordings.Recordings
-	// restored counts the histories that were older in the store than here.
-	restored atomic.Uint64
+	// wentBack counts the histories that were older in the store than here.
+	wentBack atomic.Uint64
 	// life ends when a stop waits no longer.
 	life context.Context
 }
