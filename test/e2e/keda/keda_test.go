@@ -28,7 +28,7 @@ const target = "clusters/default/namespaces/shop/targets/worker"
 var quicker = strings.NewReplacer(
 	"stabilizationWindowSeconds: 60", "stabilizationWindowSeconds: 5",
 	"assumeApplied: true", "period: 2s\nassumeApplied: true",
-	"cooldownPeriod: 30", "cooldownPeriod: 5\n  pollingInterval: 20",
+	"cooldownPeriod: 60", "cooldownPeriod: 5\n  pollingInterval: 20",
 )
 
 // A workload follows Setpoint by KEDA as docs/guides/keda-installed.md connects both: up, down, to
