@@ -36,6 +36,7 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"empty request", "", []string{"recommend", "-f", "-"}, "the body is empty"},
 		{"unknown field in YAML", "spec: {maxReplicas: 3, metricz: []}", []string{"recommend", "-f", "-"}, "spec.metricz: unknown field"},
 		{"unknown field in JSON", `{"spec": {"maxReplica": 3}}`, []string{"recommend", "-f", "-"}, `spec.maxReplica: unknown field`},
+		{"a manifest for a request", "kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\n", []string{"recommend", "-f", "-"}, "setpoint: -: is a manifest, not a request"},
 		{"key twice", "spec: {maxReplicas: 3}\nspec: {maxReplicas: 4}", []string{"recommend", "-f", "-"}, "line 2: spec: is a duplicate key, first in line 1"},
 		{"JSON cut off", `{"spec": {"maxReplicas"`, []string{"recommend", "-f", "-"}, "-: invalid JSON body: "},
 		{"min above max", "{spec: {minReplicas: 3, maxReplicas: 2}, scale: {specReplicas: 1}}", []string{"recommend", "-f", "-"}, "spec.maxReplicas: Invalid value: 2: must be greater than or equal to `minReplicas`"},

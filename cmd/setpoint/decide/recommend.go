@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -87,6 +89,9 @@ func decidedBy(server string, flag bool) string {
 	return "by the server " + printable.Text(server) + ", which SETPOINT_SERVER names: with --server= this process decides"
 }
 
+// manifestPattern matches what a manifest has and no request.
+var manifestPattern = regexp.MustCompile(`(?m)^(\s*")?apiVersion"?:`)
+
 // readRequest reads a request in YAML or JSON, which is YAML too.
 func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest, error) {
 	text, err := cli.ReadWithin(cmd, name, maxRequestFile)
@@ -95,6 +100,9 @@ func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest,
 	}
 	req := &setpointv1.RecommendRequest{}
 	if err := unmarshal(text, req); err != nil {
+		if manifestPattern.Match(text) {
+			err = errors.New("is a manifest, not a request, which has spec, scale and readings beside each other; setpoint explain takes manifests (--hpa, --dump)")
+		}
 		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
 	}
 	return req, nil
