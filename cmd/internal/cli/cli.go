@@ -212,13 +212,25 @@ func Open(cmd *cobra.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
 		in := cmd.InOrStdin()
 		cmd.SetIn(spent{})
-		return io.NopCloser(in), nil
+		return until(cmd.Context(), in), nil
 	}
 	file, err := os.Open(name)
 	if err != nil {
 		return nil, BadInput(err)
 	}
 	return file, nil
+}
+
+// until reads what in has, until the context ends: at a terminal a read may never end by itself.
+func until(ctx context.Context, in io.Reader) io.ReadCloser {
+	read, write := io.Pipe()
+	stop := context.AfterFunc(ctx, func() { _ = write.CloseWithError(ctx.Err()) })
+	go func() {
+		_, err := io.Copy(write, in)
+		stop()
+		_ = write.CloseWithError(err)
+	}()
+	return read
 }
 
 // spent is standard input that a command has opened.

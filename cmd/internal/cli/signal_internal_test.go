@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"testing"
+
+	"github.com/spf13/cobra"
 )
 
 // A command that a signal ends says so, wherever it was; one that fails by itself says why.
@@ -21,5 +24,23 @@ func TestAnInterruptIsNamed(t *testing.T) {
 		if got := interrupted(ctx, err); got != want {
 			t.Errorf("of %v: %v, want %v", err, got, want)
 		}
+	}
+}
+
+// At a terminal nobody may ever type: a command that waits for standard input ends with the first signal.
+func TestStandardInputEndsWithTheContext(t *testing.T) {
+	t.Parallel()
+	typed, never := io.Pipe()
+	defer func() { _ = never.Close() }()
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := &cobra.Command{Use: "read", Args: cobra.NoArgs, RunE: func(cmd *cobra.Command, _ []string) error {
+		cancel()
+		_, err := ReadWithin(cmd, "-", 1)
+		return err
+	}}
+	cmd.SetArgs([]string{})
+	cmd.SetIn(typed)
+	if err := cmd.ExecuteContext(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
 	}
 }
