@@ -340,6 +340,50 @@ func TestTargetsChange(t *testing.T) {
 	}
 }
 
+// TestTargetsAreTakenBack is that values are what they were measured as once their targets are back, also of two metrics, whose
+// factor there and the one back are not 1 together, and however often.
+func TestTargetsAreTakenBack(t *testing.T) {
+	start := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
+	basis := func(cpu, queue int64) *forecast.Basis {
+		return &forecast.Basis{Shape: 7, Targets: []int64{cpu, queue}}
+	}
+	is := basis(60, 100)
+	for name, c := range map[string]struct {
+		of   func(day, quarter int) *forecast.Basis
+		want int32
+	}{
+		"an edit for an hour":       {func(day, quarter int) *forecast.Basis { return basis(60-30*in(day == 9 && quarter < 4), 100) }, 12},
+		"another target each night": {func(_, quarter int) *forecast.Basis { return basis(60, 100-50*in(quarter < 32)) }, 12},
+		// Those of the first days are of too many bases ago, and rather too high.
+		"another target each day": {func(day, _ int) *forecast.Basis { return basis(60, 100-int64(day%14)) }, 15},
+	} {
+		s, r := settings(time.UTC), &forecast.Ring{}
+		for day := range 14 {
+			for quarter := range 96 {
+				at := forecast.BucketOf(start.AddDate(0, 0, day)) + int64(quarter)
+				of := c.of(day, quarter)
+				r.Add(forecast.Closed{Bucket: at, Replicas: 12, Of: of.Hash()}, of, s.Season)
+				back, err := forecast.Decode(r.Append(nil))
+				if err != nil || string(back.Append(nil)) != string(r.Append(nil)) {
+					t.Fatalf("%s: another ring came back (%v)", name, err)
+				}
+				r = back
+			}
+		}
+		r.Rebase(is)
+		if got, days := ask(r, s, start.AddDate(0, 0, 14).Add(12*time.Hour)); got != c.want || days != 14 {
+			t.Errorf("%s: %d of %d days, want %d of 14", name, got, days, c.want)
+		}
+	}
+}
+
+func in(is bool) int64 {
+	if is {
+		return 1
+	}
+	return 0
+}
+
 // TestOrderDoesNotCount is that two instances that add the same buckets in any order, and some twice, make the same ring.
 func TestOrderDoesNotCount(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
@@ -439,6 +483,11 @@ func FuzzDecode(f *testing.F) {
 	s, r := settings(time.UTC), &forecast.Ring{}
 	start := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	fill(r, start, start.AddDate(0, 0, 15), s, func(at time.Time) int32 { return int32(at.Hour()/3*7 - 1) })
+	f.Add(r.Append(nil))
+	for i, targets := range []int64{60, 50, 40} {
+		of := &forecast.Basis{Shape: 7, Targets: []int64{targets}}
+		r.Add(forecast.Closed{Bucket: forecast.BucketOf(start.AddDate(0, 0, 15)) + 2*int64(i), Replicas: 4, Of: of.Hash()}, of, s.Season)
+	}
 	f.Add(r.Append(nil))
 	f.Add([]byte{})
 	f.Add([]byte{1, 0, 0, 0, 0, 0, 0})

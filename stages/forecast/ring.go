@@ -60,20 +60,48 @@ func (b *Basis) factor(to *Basis) (factor float64, ok bool) {
 
 // Ring is the largest proposal per bucket of the last days or weeks. The zero value has none.
 type Ring struct {
-	basis Basis
-	// last is the newest bucket; values are up to it, below 0 where there is none.
+	// shape is that of all bases, of which now is the one that counts. Each value stays as it was measured, by one of them:
+	// of several metrics a factor and the one back are not 1 together.
+	shape uint32
+	bases [][]int64
+	now   uint8
+	// factors are by what values of the bases are multiplied now.
+	factors [mostBases]float64
+	// last is the newest bucket; values are up to it, below 0 where there is none, and of has their bases.
 	last   int64
 	values []int32
+	of     []uint8
 }
+
+// mostBases limits the bases of a ring: those of the day, of the night, of an edit, and one more. The values of another one are scaled.
+const mostBases = 4
 
 func (r *Ring) first() int64 { return r.last - int64(len(r.values)) + 1 }
 
 // at returns the value of a bucket; below 0: there is none.
 func (r *Ring) at(bucket int64) int32 {
 	if i := bucket - r.first(); i >= 0 && i < int64(len(r.values)) {
-		return r.values[i]
+		return r.under(r.values[i], r.of[i])
 	}
 	return -1
+}
+
+// under is a value of one of the bases under the one that counts.
+func (r *Ring) under(value int32, of uint8) int32 {
+	if value <= 0 || of == r.now {
+		return value
+	}
+	return scaled(value, r.factors[of])
+}
+
+func (r *Ring) basis(i int) *Basis { return &Basis{r.shape, r.bases[i]} }
+
+// use makes one of the bases the one that counts.
+func (r *Ring) use(now int) {
+	r.now = uint8(now)
+	for i := range r.bases {
+		r.factors[i], _ = r.basis(i).factor(r.basis(now))
+	}
 }
 
 // Closed is a bucket that is over.
@@ -88,34 +116,70 @@ type Closed struct {
 // may come in any order, and more than once. A bucket that is older than all that is kept begins a new ring: only a
 // clock that was wrong made the others.
 func (r *Ring) Add(c Closed, now *Basis, season Season) {
-	switch c.Of {
-	case now.Hash():
+	if c.Of == now.Hash() {
 		r.Rebase(now)
-		r.put(c.Bucket, c.Replicas, season)
-	case r.basis.Hash():
-		r.put(c.Bucket, c.Replicas, season)
-		r.Rebase(now)
-	default:
-		r.Rebase(now)
+		r.put(c.Bucket, c.Replicas, r.now, season)
+		return
 	}
+	for i := range r.bases {
+		if r.basis(i).Hash() == c.Of {
+			r.put(c.Bucket, c.Replicas, uint8(i), season)
+			break
+		}
+	}
+	r.Rebase(now)
 }
 
 // Rebase makes the values those of another basis: where only numbers differ, by old ÷ new; otherwise none is kept.
 func (r *Ring) Rebase(to *Basis) {
-	if r.basis.Shape == to.Shape && slices.Equal(r.basis.Targets, to.Targets) {
-		return
-	}
-	factor, ok := r.basis.factor(to)
-	r.basis = Basis{to.Shape, slices.Clone(to.Targets)}
-	if !ok {
-		r.values = nil
-		return
-	}
-	for i, v := range r.values {
-		if v > 0 {
-			r.values[i] = scaled(v, factor)
+	if len(r.bases) > 0 && r.shape == to.Shape {
+		i := slices.IndexFunc(r.bases, func(targets []int64) bool { return slices.Equal(targets, to.Targets) })
+		if i < 0 {
+			if _, ok := r.basis(int(r.now)).factor(to); ok {
+				i = r.add(to)
+			}
+		}
+		if i >= 0 {
+			r.use(i)
+			return
 		}
 	}
+	*r = Ring{shape: to.Shape, bases: [][]int64{slices.Clone(to.Targets)}, last: r.last}
+	r.use(0)
+}
+
+// add adds a basis in place of those that no value has, and of one if there are too many: the one whose values ended first.
+func (r *Ring) add(to *Basis) int {
+	var until [mostBases]int
+	for i, v := range r.values {
+		if v >= 0 {
+			until[r.of[i]] = i + 1
+		}
+	}
+	oldest := slices.Index(until[:], slices.Min(until[:]))
+	if until[oldest] > 0 {
+		factor, _ := r.basis(oldest).factor(to)
+		for i, v := range r.values {
+			if v > 0 && int(r.of[i]) == oldest {
+				r.values[i] = scaled(v, factor)
+			}
+		}
+	}
+	var index [mostBases]uint8
+	var kept [][]int64
+	for i, targets := range r.bases {
+		if index[i] = uint8(len(kept)); until[i] > 0 && i != oldest {
+			kept = append(kept, targets)
+		}
+	}
+	now := len(kept)
+	index[oldest] = uint8(now)
+	for i, of := range r.of {
+		r.of[i] = index[of]
+	}
+	kept = append(kept, slices.Clone(to.Targets))
+	r.bases = kept
+	return now
 }
 
 // scaled is a value above 0 under another basis.
@@ -123,34 +187,39 @@ func scaled(v int32, factor float64) int32 {
 	return int32(min(math.MaxInt32, max(1, math.Round(float64(v)*factor))))
 }
 
-func (r *Ring) put(bucket int64, replicas int32, season Season) {
+func (r *Ring) put(bucket int64, replicas int32, of uint8, season Season) {
 	size := int64(season.size())
 	if replicas < 0 || bucket <= 0 || bucket > math.MaxInt32 {
 		return
 	}
+	grow := func(at int, by int64) {
+		r.values = slices.Insert(r.values, at, slices.Repeat([]int32{-1}, int(by))...)
+		r.of = slices.Insert(r.of, at, make([]uint8, by)...)
+	}
 	switch next := bucket - r.last; {
 	case len(r.values) == 0, next >= size, next <= -size:
-		r.last, r.values = bucket, append(r.values[:0], replicas)
+		r.last, r.values, r.of = bucket, append(r.values[:0], replicas), append(r.of[:0], of)
 		return
 	case next > 0:
-		for range next {
-			r.values = append(r.values, -1)
-		}
+		grow(len(r.values), next)
 		r.last = bucket
 	case bucket < r.first():
-		r.values = slices.Insert(r.values, 0, slices.Repeat([]int32{-1}, int(r.first()-bucket))...)
+		grow(0, r.first()-bucket)
 	}
-	i := bucket - r.first()
-	r.values[i] = max(r.values[i], replicas)
-	if over := int64(len(r.values)) - size; over > 0 {
-		r.values = slices.Delete(r.values, 0, int(over))
+	if i := bucket - r.first(); r.values[i] < 0 || r.under(replicas, of) > r.under(r.values[i], r.of[i]) {
+		r.values[i], r.of[i] = replicas, of
+	}
+	if over := len(r.values) - int(size); over > 0 {
+		r.values, r.of = slices.Delete(r.values, 0, over), slices.Delete(r.of, 0, over)
 	}
 }
 
 // The encoding: the format, the basis, the newest bucket, and the values from the oldest on. Each is its difference
 // from the one before plus 2, zigzag; 0 is followed by how many buckets have none, 1 by how many more are the same.
+// The format of several bases has how many more there are, and which counts, before the targets of each, and then how many of
+// the values, which begin with the oldest, are by which.
 
-const ringFormat = 1
+const ringFormat, basesFormat = 1, 2
 
 // MaxBytes limits an encoded ring.
 const MaxBytes = 32 << 10
@@ -163,11 +232,26 @@ var (
 
 // Append appends the encoded ring.
 func (r *Ring) Append(b []byte) []byte {
-	b = append(b, ringFormat)
-	b = binary.LittleEndian.AppendUint32(b, r.basis.Shape)
-	b = binary.AppendUvarint(b, uint64(len(r.basis.Targets)))
-	for _, t := range r.basis.Targets {
-		b = binary.AppendUvarint(b, uint64(t))
+	bases := r.bases
+	if len(bases) == 0 {
+		bases = [][]int64{nil}
+	}
+	several, format := len(bases) > 1, byte(ringFormat)
+	if several {
+		format = basesFormat
+	}
+	b = binary.LittleEndian.AppendUint32(append(b, format), r.shape)
+	b = binary.AppendUvarint(b, uint64(len(bases[0])))
+	if several {
+		b = append(b, byte(len(bases)), r.now)
+	}
+	for _, targets := range bases {
+		for _, t := range targets {
+			b = binary.AppendUvarint(b, uint64(t))
+		}
+	}
+	if several {
+		b = r.appendBases(b)
 	}
 	b = binary.AppendUvarint(b, uint64(max(0, r.last)))
 	last := int64(0)
@@ -195,19 +279,39 @@ func (r *Ring) Append(b []byte) []byte {
 	return b
 }
 
+// appendBases appends how many values are by which basis, up to a 0.
+func (r *Ring) appendBases(b []byte) []byte {
+	n, of := uint64(0), uint8(0)
+	for i, v := range r.values {
+		switch {
+		case v < 0:
+			continue
+		case n > 0 && r.of[i] != of:
+			b = append(binary.AppendUvarint(b, n), of)
+			n = 0
+		}
+		n, of = n+1, r.of[i]
+	}
+	if n > 0 {
+		b = append(binary.AppendUvarint(b, n), of)
+	}
+	return append(b, 0)
+}
+
 // Decode reads what Append wrote. No bytes are an empty ring.
 func Decode(b []byte) (*Ring, error) {
 	r := &Ring{}
 	if len(b) == 0 {
 		return r, nil
 	}
-	if b[0] != ringFormat {
+	format := b[0]
+	if format != ringFormat && format != basesFormat {
 		return nil, ErrFormat
 	}
 	if len(b) < 5 || len(b) > MaxBytes {
 		return nil, ErrCorrupt
 	}
-	r.basis.Shape = binary.LittleEndian.Uint32(b[1:])
+	r.shape = binary.LittleEndian.Uint32(b[1:])
 	b = b[5:]
 	bad := false
 	next := func(most uint64) uint64 {
@@ -219,11 +323,28 @@ func Decode(b []byte) (*Ring, error) {
 		b = b[n:]
 		return v
 	}
-	for range next(MaxTargets) {
-		r.basis.Targets = append(r.basis.Targets, int64(next(math.MaxInt64)))
+	targets, bases, now := next(MaxTargets), uint64(1), uint64(0)
+	if format == basesFormat {
+		bases, now = next(mostBases), next(mostBases-1)
+	}
+	for range bases {
+		var base []int64
+		for range targets {
+			base = append(base, int64(next(math.MaxInt64)))
+		}
+		r.bases = append(r.bases, base)
+	}
+	most := Weekly.size()
+	var of []uint8 // of the values that there are
+	for format == basesFormat {
+		n := next(uint64(most - len(of)))
+		if n == 0 {
+			break
+		}
+		of = append(of, slices.Repeat([]uint8{uint8(next(max(bases, 1) - 1))}, int(n))...)
 	}
 	r.last = int64(next(math.MaxInt32))
-	most, last, has := Weekly.size(), int64(0), false
+	last, has := int64(0), false
 	for len(b) > 0 && !bad {
 		room := uint64(most - len(r.values))
 		switch code := next(math.MaxUint32 + 2); code {
@@ -241,9 +362,19 @@ func Decode(b []byte) (*Ring, error) {
 			}
 		}
 	}
-	if bad {
+	r.of = make([]uint8, len(r.values))
+	for i, v := range r.values {
+		if format == basesFormat && v >= 0 {
+			if len(of) == 0 {
+				return nil, ErrCorrupt
+			}
+			r.of[i], of = of[0], of[1:]
+		}
+	}
+	if bad || len(of) > 0 || now >= bases {
 		return nil, ErrCorrupt
 	}
+	r.use(int(now))
 	return r, nil
 }
 
