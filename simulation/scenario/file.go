@@ -136,7 +136,8 @@ func (r *reader) root(v document.Value) {
 	}
 	r.makeLoad(parts, at)
 	for i := range own {
-		r.scenario.Fleet.Members[own[i].member].Own = r.trace(own[i].at, own[i].parts)
+		m := &r.scenario.Fleet.Members[own[i].member]
+		m.Own = r.ownNoise(m.Name, own[i].at, r.trace(own[i].at, own[i].parts))
 	}
 	r.sortFleet()
 	for i, e := range r.scenario.Events {

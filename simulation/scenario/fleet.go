@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"cmp"
+	"hash/fnv"
 	"slices"
 	"time"
 
@@ -111,6 +112,25 @@ func (r *reader) member(f *simulation.Fleet, v document.Value) (own []ownLoad) {
 	}
 	f.Members = append(f.Members, m)
 	return own
+}
+
+// ownNoise adds the noise to load that belongs to one member, which draws apart from the others.
+func (r *reader) ownNoise(member string, at document.Value, load *simulation.Trace) *simulation.Trace {
+	if load == nil || r.noise.variation == 0 || r.noise.every < time.Second { // which is refused
+		return load
+	}
+	s := &r.scenario
+	if r.points += int(s.Duration / r.noise.every); r.points > simulation.MaxPoints {
+		at.Refuse("with noise every %s the parts, up to this one, have more than %d points together", r.noise.every, simulation.MaxPoints)
+		return nil
+	}
+	h := fnv.New64a()
+	h.Write([]byte(member))
+	noisy, err := load.Noise(s.Seed^h.Sum64(), r.noise.variation, r.noise.every, s.Duration)
+	if err != nil {
+		at.Refuse("%v", err)
+	}
+	return noisy
 }
 
 // sortFleet sorts the members by name, as fleets have them.

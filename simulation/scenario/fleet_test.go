@@ -63,6 +63,30 @@ events:
 	}
 }
 
+// Load of a member's own has the noise of the scenario, drawn apart from the others'.
+func TestOwnLoadHasNoise(t *testing.T) {
+	t.Parallel()
+	const text = `duration: 10h
+noise: {variation: 0.2, every: 1m}
+fleet: {members: [{name: a, load: [{constant: 100}]}, {name: b, load: [{constant: 100}]}, {name: c}]}
+`
+	s, err := Read(t.Context(), "s.yaml", append(scenario("  - constant: 100"), []byte(text)...), nil, nothing)
+	if err != nil {
+		t.Fatal(err)
+	}
+	differ, mean := 0, 0.0
+	for minute := range 600 {
+		a, b, common := s.Fleet.Members[0].Own.At(time.Duration(minute)*time.Minute), s.Fleet.Members[1].Own.At(time.Duration(minute)*time.Minute), s.Load.At(time.Duration(minute)*time.Minute)
+		if a != b && a != common && a != 100 {
+			differ++
+		}
+		mean += a / 600
+	}
+	if differ < 590 || mean < 95 || mean > 105 || s.Fleet.Members[2].Own != nil {
+		t.Errorf("differs at %d of 600 instants, %g on average", differ, mean)
+	}
+}
+
 func TestFleetsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
@@ -84,7 +108,9 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 		"events: [{at: 1s, calls: gone, by: 1s, for: 1m, member: a}]":        `needs "by"`,
 		"events: [{at: 1s, cluster: down, calls: gone, for: 1m, member: a}]": "must have one of kill, crash",
 		"events: [{at: 1s, cluster: slow, for: 1m, member: a}]":              "must be one of [down]",
-		"duration: 100h\nfleet: {members: [" + strings.Repeat("{name: a, load: [{sawtooth: {low: 0, high: 1, period: 1s}}]}, ", 3) + "]}": "members[2].load[0].sawtooth: the parts, up to this one, have more than 2000000 points together",
+		"duration: 100h\nfleet: {members: [" + strings.Repeat("{name: a, load: [{sawtooth: {low: 0, high: 1, period: 1s}}]}, ", 3) + "]}":         "members[2].load[0].sawtooth: the parts, up to this one, have more than 2000000 points together",
+		"noise: {variation: 0.1, every: 0s}\nfleet: {members: [{name: a, load: [{constant: 1}]}]}":                                                "noise every 0s: must be at least 1s",
+		"duration: 200h\nnoise: {variation: 0.1, every: 1s}\nfleet: {members: [" + strings.Repeat("{name: a, load: [{constant: 1}]}, ", 3) + "]}": "members[2].load: with noise every 1s the parts, up to this one, have more than 2000000 points together",
 	} {
 		_, err := Read(t.Context(), "s.yaml", append(scenario("  - constant: 1"), []byte(text+"\n")...), nil, nothing)
 		if err == nil || !strings.Contains(err.Error(), want) {
