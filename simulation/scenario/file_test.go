@@ -426,6 +426,10 @@ func TestALoadOfARecording(t *testing.T) {
 		t.Errorf("%q, %v", short, err)
 	}
 	// What two exports have is there once, and is no sample without a value, such as that of no pods.
+	first, second, _ := strings.Cut(file, "\n")
+	if short, err := AsCSV(t.Context(), []byte(second+first), time.UTC); err != nil || short != "1772409600,1\n1772409630,1.5\n1772409690,2\n" {
+		t.Errorf("the later one first: %q, %v", short, err)
+	}
 	again := file + `{"name":"web from t1","calls":[` + call(30, 3, 1495) + "," + call(90, 1, 1995) + "," + call(120, 1, 995) + "]}\n"
 	if got, err := readRecording(t.Context(), []byte(again), "cpu"); err != nil || len(got.samples) != 4 || got.noNumbers != 1 {
 		t.Errorf("two exports have %d samples, and %d without a value: %v", len(got.samples), got.noNumbers, err)

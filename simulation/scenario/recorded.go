@@ -259,15 +259,6 @@ func (s *series) recorded() (out recorded, err error) {
 	return out, err
 }
 
-// has reports whether there is a sample of a time.
-func (s *series) has(seconds float64) bool {
-	if len(s.points) == 0 {
-		return false
-	}
-	_, found := slices.BinarySearchFunc(s.points, s.offset(seconds), func(p simulation.Point, at time.Duration) int { return cmp.Compare(p.At, at) })
-	return found
-}
-
 // offset is that of a time, to the millisecond.
 func (s *series) offset(seconds float64) time.Duration {
 	return time.Duration(math.Round((seconds-base(s.first))*1000)) * time.Millisecond
@@ -555,7 +546,7 @@ const maxCallBytes = 1 << 20
 // metric, or the value of an Object or External one, in the metric's unit. Empty: the first spec's first metric. It reads call by
 // call: parsed, they would take twenty times their bytes.
 func readRecording(ctx context.Context, data []byte, metric string) (recorded, error) {
-	r := recordingReader{lines: json.NewDecoder(bytes.NewReader(data)), ctx: ctx, metric: metric, names: make(map[string]bool), last: math.Inf(-1)}
+	r := recordingReader{lines: json.NewDecoder(bytes.NewReader(data)), ctx: ctx, metric: metric, names: make(map[string]bool)}
 	for r.lines.More() {
 		if err := r.line(); err != nil {
 			return recorded{}, err
@@ -567,9 +558,23 @@ func readRecording(ctx context.Context, data []byte, metric string) (recorded, e
 	if metric != "" && len(r.names) > 0 && !r.names[metric] {
 		return recorded{}, fmt.Errorf("has no metric %q; it has %s", metric, strings.Join(slices.Sorted(maps.Keys(r.names)), ", "))
 	}
-	out, err := r.series.recorded()
+	out, err := r.sorted()
 	out.metric = r.read
 	return out, err
+}
+
+// sorted is what was read, in order of time: exports may be in one file in any order, and begin before the time that was asked
+// for, so that two have some decisions twice.
+func (r *recordingReader) sorted() (recorded, error) {
+	slices.SortStableFunc(r.samples, func(a, b recordedSample) int { return cmp.Compare(a.at, b.at) })
+	r.samples = slices.CompactFunc(r.samples, func(a, b recordedSample) bool { return a.at == b.at })
+	var all series
+	for _, s := range r.samples {
+		if err := all.add(s.at, s.value); err != nil {
+			return recorded{}, fmt.Errorf("at %s: %w", begin(s.at).Format(time.RFC3339Nano), err)
+		}
+	}
+	return all.recorded()
 }
 
 func noRecording(err error) error {
@@ -584,10 +589,13 @@ type recordingReader struct {
 	read   string // the metric whose values are read
 	target string
 	names  map[string]bool // of metrics
-	last   float64         // time of the last sample
 	calls  int
-	series series
+	// samples are in the order of the file.
+	samples []recordedSample
 }
+
+// recordedSample is a value at a time in seconds since the Unix epoch; NaN: there is none.
+type recordedSample struct{ at, value float64 }
 
 // line reads the scenario of a line.
 func (r *recordingReader) line() error {
@@ -675,15 +683,14 @@ func (r *recordingReader) call(call *recordedCall) error {
 		}
 		sums, at := &call.Sums.Metrics[i], float64(call.Time.UnixNano())/1e9
 		r.read = name // of a recording whose spec changes, too
-		if at <= r.last && r.series.has(at) {
-			return nil // exports begin before the time that was asked for, so that two have some decisions twice
+		value := float64(sums.Ready.Usage+sums.Unready.Usage+sums.Sum) / 1000
+		if sums.Error != "" || sums.Ready.Pods+sums.Unready.Pods+sums.Series == 0 {
+			value = math.NaN()
 		}
-		if sums.Error != "" || sums.Ready.Pods+sums.Unready.Pods+sums.Series == 0 || at <= r.last {
-			r.series.noNumbers++
-			return nil
+		if r.samples = append(r.samples, recordedSample{at, value}); len(r.samples) > simulation.MaxPoints {
+			return fmt.Errorf("there are more than %d points", simulation.MaxPoints)
 		}
-		r.last = at
-		return r.series.add(at, float64(sums.Ready.Usage+sums.Unready.Usage+sums.Sum)/1000)
+		return nil
 	}
 	return nil
 }
