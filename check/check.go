@@ -543,7 +543,7 @@ func shortOfCapacity(_ *change, h *History, limit float64) judged {
 	case h.open():
 		return judged{unknown: "the load under this spec's counts was not measured"}
 	case !h.LimitKnown:
-		return judged{unknown: "the recording has no CPU limits, which assume.cpuLimit may say, or no CPU usage"}
+		return judged{unknown: "the recording has no CPU limits, which assume.cpuLimit may say, or no CPU usage, for more than a tenth of the time"}
 	}
 	old, now := h.share(h.Old.ShortSeconds), h.share(h.New.ShortSeconds)
 	return judged{value: now, old: old, hasOld: true, oldText: percent(old, limit), text: percent(now, limit)}

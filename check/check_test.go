@@ -527,6 +527,29 @@ func TestTheSameTimeCountsOnce(t *testing.T) {
 	}
 }
 
+// What a recording without CPU limits hides is not known because another one has some: of a tenth of the time it may be unknown.
+func TestALimitIsKnownOfTheTimeThatHasIt(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		limited, not int
+		known        bool
+	}{{0, 60, false}, {60, 0, true}, {54, 6, true}, {53, 7, false}, {1, 59, false}} {
+		h := &History{}
+		for i, n := range []int{c.limited, c.not} {
+			b := &replay.Backtest{ClosedLoop: &replay.ClosedLoop{LimitKnown: i == 0}}
+			for minute := range n {
+				b.Instants = append(b.Instants, replay.Instant{Time: time.Unix(int64(i*3600+minute*60), 0), Length: time.Minute, Closed: 4, From: 4})
+			}
+			if n > 0 {
+				h.backtests = append(h.backtests, backtests{false, b, b, b})
+			}
+		}
+		if h.finish(); h.LimitKnown != c.known {
+			t.Errorf("%d minutes with limits and %d without: known %t", c.limited, c.not, h.LimitKnown)
+		}
+	}
+}
+
 // A shadow's workload is scaled by another autoscaler: what was recorded of it is what there was, not what the shadow
 // decided, and says nothing of the model.
 func TestTheRecordingOfAShadow(t *testing.T) {

@@ -53,7 +53,7 @@ type History struct {
 	Model Model `json:"model"`
 	// Used are the counts at the percentiles 50, 90, 99 and 100 of the recorded time.
 	Used [4]int32 `json:"used"`
-	// LimitKnown reports whether there are CPU limits and CPU usage, AsRecorded names the metrics that the count does not
+	// LimitKnown reports whether there are CPU limits and CPU usage, of nine tenths of the time at least, AsRecorded names the metrics that the count does not
 	// change. PodsMeasured is how many pods were seen to start, ReadySeconds how long they took.
 	LimitKnown   bool     `json:"limitKnown"`
 	AsRecorded   []string `json:"asRecorded,omitempty"`
@@ -75,8 +75,11 @@ type History struct {
 	AlreadySteps int `json:"alreadySteps,omitempty"`
 
 	points []point
-	max    [2]int32
-	bound  [2]bool
+	// limitedSeconds are those of recordings that have CPU limits and CPU usage.
+	limitedSeconds float64
+
+	max   [2]int32
+	bound [2]bool
 	// backtests are those of scenarios until finish adds them: the order of files says nothing.
 	backtests []backtests
 	// spans are the times that are covered, in order and apart.
@@ -398,7 +401,6 @@ func (h *History) add(old, next, own *replay.Backtest) {
 	}
 	as := old.Different == 0 && old.ClosedLoop.ModelledSeconds+old.ClosedLoop.UnknownSeconds == 0
 	h.AsOld = as && (first || h.AsOld)
-	h.LimitKnown = h.LimitKnown || next.ClosedLoop.LimitKnown
 	h.PodsMeasured += next.ClosedLoop.PodsMeasured - next.ClosedLoop.PodsBefore
 	h.ReadySeconds = max(h.ReadySeconds, next.ClosedLoop.ReadySeconds)
 	for _, name := range next.ClosedLoop.AsRecorded {
@@ -425,6 +427,9 @@ func (h *History) add(old, next, own *replay.Backtest) {
 		is = trimmed[i].of(is)
 		seconds := is.Length.Seconds()
 		h.CoveredSeconds += seconds
+		if next.ClosedLoop.LimitKnown {
+			h.limitedSeconds += seconds
+		}
 		if is.Modelled {
 			h.ModelledSeconds += seconds
 		}
@@ -559,6 +564,7 @@ func (h *History) finish() {
 		h.add(b.old, b.next, b.own)
 	}
 	h.backtests = nil
+	h.LimitKnown = h.limitedSeconds > 0 && h.CoveredSeconds-h.limitedSeconds <= unknownPart*h.CoveredSeconds
 	slices.SortStableFunc(h.points, func(a, b point) int { return a.at.Compare(b.at) })
 	if len(h.points) == 0 {
 		return
@@ -608,7 +614,10 @@ func mostInAnHour(at []time.Time) (most int) {
 }
 
 // open reports whether figures are those of the open loop, because too much of the load is not known.
-func (h *History) open() bool { return h.UnknownSeconds > 0.1*h.CoveredSeconds }
+func (h *History) open() bool { return h.UnknownSeconds > unknownPart*h.CoveredSeconds }
+
+// unknownPart is how much of the time may be unknown.
+const unknownPart = 0.1
 
 // errNone is why a change is not checked by history.
 var errNone = errors.New("there is no recording of it")

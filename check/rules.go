@@ -62,7 +62,7 @@ var Rules = []Rule{
 		"The share of the recorded time at which the count is the maximum, in the closed loop, or in the open loop as for `replicaHours`. Nothing is known of what is needed beyond it. Not looked at where `minReplicas` equals `maxReplicas`.",
 		"Raise `maxReplicas`.", 5, 0, 100, Error},
 	{"shortOfCapacity", "short-of-capacity", "at most %s %% of the time short of capacity",
-		"The share of the recorded time in which the measured load is more than the ready pods' CPU limits allow, in the closed loop. Not known without CPU limits in the recording or in `assume`.",
+		"The share of the recorded time in which the measured load is more than the ready pods' CPU limits allow, in the closed loop. Not known without CPU limits in the recording or in `assume` for more than a tenth of the time.",
 		"Lower the target, raise `minReplicas`, or let it scale up faster.", 1, 0, 100, Error},
 	{"different", "different", "another count at no more than %s %% of the recorded evaluations",
 		"Each recorded evaluation on its own, with its readings and its count: the open loop, which involves no model. A limit of 0 demands a spec that decides the same.",

@@ -146,7 +146,7 @@ func (h *History) rests() (out []string) {
 		say("not known: how another count changes %s, which is taken as it was recorded", strings.Join(h.AsRecorded, ", "))
 	}
 	if !h.LimitKnown {
-		say("not known: whether pods were full, and hid load; the recording has no CPU limits (assume.cpuLimit), or no CPU usage")
+		say("not known: whether pods were full, and hid load; the recording has no CPU limits (assume.cpuLimit), or no CPU usage, for more than a tenth of the time")
 	}
 	return out
 }
