@@ -262,6 +262,28 @@ func TestALoadIsALowerBoundByTheRecordedPods(t *testing.T) {
 	}
 }
 
+// TestALoadWhoseCountIsNotWritten has writes that fail for five of ten minutes: the count is what there is, not what was decided.
+func TestALoadWhoseCountIsNotWritten(t *testing.T) {
+	t.Parallel()
+	load, err := simulation.Constant(300)
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := int32(2)
+	world := &simulation.Scenario{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: 10 * time.Minute, Seed: 1, Load: load, Workload: simulation.Workload{
+		Replicas: &two, Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}},
+		Usage: []simulation.Usage{{Metric: "cpu", PerLoad: 10}},
+	}, Events: []simulation.Event{{Kind: simulation.WritesFail, For: 5 * time.Minute}}}
+	got, err := RunLoad(t.Context(), &LoadQuestion{Name: "fails", Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Other: simulationtest.OnCPU(1, 10, 60)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 2 for five minutes, and 10 for five, but for the steps up.
+	if o := got.Other; o.Least != 2 || o.Most != 10 || o.Ups > 3 || o.ReplicaHours > 1 {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestALoadWhoseCountBeginsWithNone has a recorded count of 0 at first, which would turn specs with a minimum off.
 func TestALoadWhoseCountBeginsWithNone(t *testing.T) {
 	t.Parallel()

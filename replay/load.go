@@ -90,10 +90,14 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 	if period == 0 {
 		period = simulation.DefaultPeriod
 	}
+	// last takes the step before, once the next one shows whether its count was written.
+	last := func(int32) {}
 	_, err = simulation.Run(s, a, func(step *simulation.Step) error {
 		if q.Progress != nil {
 			q.Progress()
 		}
+		last(step.Replicas)
+		last = func(int32) {}
 		for len(gaps) > 0 && gaps[0].To <= step.At {
 			gaps = gaps[1:]
 		}
@@ -107,7 +111,13 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 				return ctx.Err()
 			}
 		}
-		side.take(step.Time, step.Replicas, step.Decision.Desired, length)
+		at, before, after := step.Time, step.Replicas, step.Decision.Desired
+		last = func(is int32) {
+			if is == before {
+				after = before
+			}
+			side.take(at, before, after, length)
+		}
 		if !math.IsInf(step.Capacity, 1) {
 			if side.ShortSeconds == nil {
 				side.ShortSeconds = new(float64)
@@ -119,6 +129,7 @@ func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simul
 		take(step, length)
 		return ctx.Err()
 	})
+	last(-1)
 	return uncounted, err
 }
 
