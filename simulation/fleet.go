@@ -171,6 +171,9 @@ func (c *checker) fleet(s *Scenario, a *Autoscaler) {
 		known := slices.ContainsFunc(a.Spec.Metrics, func(m recommender.MetricSpec) bool { return fleet.IsTotal(&m) && MetricName(&m) == name })
 		c.refuse(!known, "fleet.scopes: the spec has no Object or External metric %q", name)
 	}
+	if a.Stages != nil && a.Stages.Forecast != nil {
+		c.refuse(slices.ContainsFunc(f.Compared(), func(rule FleetRule) bool { return rule < Karmada }), "stages.forecast: a fleet has none")
+	}
 	for _, rule := range []FleetRule{Karmada, Independent} {
 		c.refuse(slices.Contains(f.Compared(), rule) && drained, "fleet.rules: %s knows no drained members: name the other rules", rule)
 		c.refuse(slices.Contains(f.Compared(), rule) && bounded, "fleet.rules: %s knows no own bounds of members: name the other rules", rule)

@@ -469,7 +469,10 @@ func TestFleetsThatMakeNoSense(t *testing.T) {
 			s.Fleet.StaleAfter = 5 * time.Second
 		},
 		"members are stale after 1s": func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.StaleAfter = time.Second },
-		"unknown rule 5":             func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Rules = []simulation.FleetRule{5} },
+		"stages.forecast: a fleet has none": func(_ *simulation.Scenario, a *simulation.Autoscaler) {
+			a.Stages = &stages.Plan{Forecast: &stages.Forecast{}}
+		},
+		"unknown rule 5": func(s *simulation.Scenario, _ *simulation.Autoscaler) { s.Fleet.Rules = []simulation.FleetRule{5} },
 		"karmada is modelled for metrics of pods only": func(s *simulation.Scenario, a *simulation.Autoscaler) {
 			a.Spec.Metrics = onTotal(1, 2, 5).Spec.Metrics
 			s.Workload.Usage = append(s.Workload.Usage, offered(0))
