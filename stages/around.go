@@ -201,6 +201,9 @@ func (a *Around) recommend(m *memory, now time.Time, in *recommender.Input, hist
 		r.adjusted.Plain = plain.Desired
 	}
 	r.window(&d)
+	if r.above {
+		d.Basis.Min = r.floor // which is in force
+	}
 	switch {
 	case !a.Empty():
 		d.Adjusted = r.adjustments()

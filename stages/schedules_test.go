@@ -356,6 +356,7 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 			if want.Path == recommender.PathBelowMin && current >= in.Spec.MinReplicas {
 				edited.Spec.MinReplicas = in.Spec.MinReplicas
 				if more, next := recommender.Recommend(at, &edited, &b); more.Desired > want.Desired {
+					more.Basis.Min = want.Basis.Min
 					want, wantNext = more, next
 					raised++
 				}
@@ -392,6 +393,55 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 		t.Errorf("only %d of %d steps changed a count", changes, steps)
 	}
 	t.Logf("%d steps, %d changes, %d above a raised minimum", steps, changes, raised)
+}
+
+// Minimums of schedules of either pace, on ramps, too, floors, voters, fallbacks up and the budget of reversals lower no count: with
+// the same history it is at least that without stages.
+func TestWhatOnlyRaisesLowersNothing(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	r := rand.New(rand.NewPCG(31, 9))
+	for range 500 {
+		var history recommender.History
+		var state []byte
+		current, at := int32(r.IntN(12)), noon.Add(time.Duration(r.IntN(86_400))*time.Second)
+		template := randomInput(r, current)
+		around := stages.Around{Plan: &stages.Plan{Metrics: []string{"External:queue0", "External:queue1", "External:queue2"}[:len(template.Spec.Metrics)], WindowThroughFailures: true}}
+		for _, w := range randomWindows(t, r) {
+			s := w.schedule
+			s.Max, s.MinPaced, s.RampUp, s.RampDown = -1, r.IntN(2) == 0, time.Duration(r.IntN(3600))*time.Second, time.Duration(r.IntN(3600))*time.Second
+			around.Plan.Schedules = append(around.Plan.Schedules, s)
+		}
+		for _, role := range []stages.Role{stages.Voter, stages.Floor} {
+			if r.IntN(2) == 0 {
+				around.Proposals = append(around.Proposals, stages.Proposal{Name: "p", Replicas: int32(r.IntN(30)), Role: role, Expires: at.Add(24 * time.Hour)})
+			}
+		}
+		if r.IntN(2) == 0 {
+			around.Plan.Fallbacks = []stages.Fallback{{After: time.Minute, Replicas: int32(1 + r.IntN(20)), UpOnly: true}}
+			around.Plan.Reversals = &stages.Reversals{Count: 1, Period: time.Hour, Hold: 10 * time.Minute}
+		}
+		for range 40 {
+			in := randomInput(r, current)
+			in.Spec, in.ID = template.Spec, randomID(r)
+			for len(in.Readings) < len(in.Spec.Metrics) {
+				in.Readings = append(in.Readings, in.Readings[0])
+			}
+			in.Readings = in.Readings[:len(in.Spec.Metrics)]
+			d, next, kept := around.RecommendIn(nil, at, &in, &history, state)
+			if in.ScaleError == nil && d.Desired < d.Adjusted.Plain {
+				t.Fatalf("at %s %d become %d, without stages %d: %q\n%+v", at, current, d.Desired, d.Adjusted.Plain, messages(&d), around)
+			}
+			history, state = next, kept
+			if d.Changes() {
+				around.Turns = append([]int64{at.UnixMilli()}, around.Turns[:min(15, len(around.Turns))]...)
+				current = d.Desired
+			}
+			if r.IntN(20) == 0 {
+				current = int32(r.IntN(25))
+			}
+			at = at.Add(time.Duration(1+r.IntN(200)) * time.Second)
+		}
+	}
 }
 
 // A decision with schedules that act at once is the engine's on a spec whose bounds are edited at
