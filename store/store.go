@@ -222,7 +222,7 @@ type Deletions interface {
 // Clock is the clock of an engine that several instances share; they compare their own
 // clocks with it. Engines within a process have none.
 type Clock interface {
-	// Time returns the engine's time, in a Cluster that of any node.
+	// Time returns the engine's time, in a Cluster the median of its masters'.
 	Time(ctx context.Context) (time.Time, error)
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -226,11 +227,38 @@ func (s *Store) Time(ctx context.Context) (time.Time, error) {
 	if err := s.begin(ctx, "time"); err != nil {
 		return time.Time{}, err
 	}
-	now, err := s.client.Time(ctx).Result()
-	if err != nil {
+	clocks, err := s.clocks(ctx)
+	times, errs := make([]time.Time, len(clocks)), make([]error, len(clocks))
+	var asking sync.WaitGroup
+	for i, of := range clocks {
+		asking.Go(func() { times[i], errs[i] = of.Time(ctx).Result() })
+	}
+	asking.Wait()
+	for i := len(clocks) - 1; i >= 0; i-- {
+		if errs[i] != nil {
+			err, times = errs[i], slices.Delete(times, i, i+1)
+		}
+	}
+	if len(times) == 0 {
 		return time.Time{}, s.operationError(ctx, "time", err)
 	}
-	return now, nil
+	slices.SortFunc(times, time.Time.Compare)
+	return times[len(times)/2], nil
+}
+
+// clocks are the server, or in a Cluster some masters, as many as Ping writes keys at most. The error is why there are none.
+func (s *Store) clocks(ctx context.Context) (all []goredis.Cmdable, err error) {
+	cluster, is := s.client.(*goredis.ClusterClient)
+	if !is {
+		return []goredis.Cmdable{s.client}, nil
+	}
+	for i := range pingKeys {
+		var master *goredis.Client
+		if master, err = cluster.MasterForKey(ctx, s.layout.bases[i*bucketCount/pingKeys]); err == nil && !slices.Contains(all, goredis.Cmdable(master)) {
+			all = append(all, master)
+		}
+	}
+	return all, err
 }
 
 // pingKeys is how many keys Ping writes in a Cluster, spread over the slots.
