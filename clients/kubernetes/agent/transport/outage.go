@@ -48,7 +48,7 @@ func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper {
 		switch {
 		case err == nil:
 			o.answered()
-		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && ofAdapter(req):
+		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && asksOthers(req):
 		default:
 			o.failed(began, err)
 		}
@@ -56,11 +56,11 @@ func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// ofAdapter reports whether the API server passes a request on to an adapter of metrics: one that hangs says nothing of
-// the server.
-func ofAdapter(req *http.Request) bool {
+// asksOthers reports whether the API server asks others for its answer, an adapter of metrics or the webhooks of a workload:
+// one that hangs says nothing of the server.
+func asksOthers(req *http.Request) bool {
 	_, resource := describe(req)
-	return strings.HasSuffix(resource, "metrics.k8s.io")
+	return strings.HasSuffix(resource, "metrics.k8s.io") || strings.HasSuffix(resource, "/scale")
 }
 
 func (o *Outage) failed(began time.Time, err error) {

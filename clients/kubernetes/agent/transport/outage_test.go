@@ -64,8 +64,11 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 		takes(0, nil)
 		lines(2)
 
-		// An adapter of metrics that hangs is no outage of the API server; one that is not reached is.
-		for _, api := range []string{"metrics.k8s.io/v1beta1/namespaces/shop/pods", "custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/qps", "external.metrics.k8s.io/v1beta1/namespaces/shop/queue"} {
+		// An adapter of metrics that hangs, or a webhook of a workload, is no outage of the API server; one that is not reached is.
+		for _, api := range []string{
+			"metrics.k8s.io/v1beta1/namespaces/shop/pods", "custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/qps", "external.metrics.k8s.io/v1beta1/namespaces/shop/queue",
+			"apps/v1/namespaces/shop/deployments/web/scale",
+		} {
 			asks("/apis/"+api, 10*time.Second, fmt.Errorf("Get: %w", context.DeadlineExceeded))
 			lines(2)
 			asks("/apis/"+api, time.Millisecond, broken)
