@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -89,8 +90,8 @@ func (p *patient) has(source agent.Source) bool { return slices.Contains(p.sourc
 
 func (p *patient) connect(ctx context.Context) []doctor.Finding {
 	scheme := runtime.NewScheme()
-	// The timeout is for discovery, which takes no context.
-	p.config.Timeout = p.RequestTimeout
+	// The timeout is for discovery, which takes no context. The limit of requests is for an agent, which asks again and again.
+	p.config.Timeout, p.config.RateLimiter = p.RequestTimeout, nil
 	api, err := discovery.NewDiscoveryClientForConfig(p.config)
 	if err = errors.Join(err, clientscheme.AddToScheme(scheme), v1.AddToScheme(scheme)); err == nil {
 		p.api = api
@@ -146,29 +147,54 @@ func (p *patient) rightsNeeded() []right {
 	}
 }
 
+// maxReviews bounds the questions about rights at once.
+const maxReviews = 16
+
 func (p *patient) rights(ctx context.Context) []doctor.Finding {
 	var found []doctor.Finding
 	checked := 0
-	ask := func(r *right, verb, namespace, name string) error {
-		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
-			ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: namespace, Name: name, Verb: verb, Group: r.group, Version: "*", Resource: r.resource, Subresource: r.subresource,
-			},
-		}}
-		if err := p.client.Create(ctx, review); err != nil {
-			return err
+	// ask asks for a right in all these namespaces at once: an agent may have hundreds.
+	ask := func(r *right, verb, name string, namespaces ...string) error {
+		refused, errs := make([]bool, len(namespaces)), make([]error, len(namespaces))
+		slots := make(chan struct{}, maxReviews)
+		var all sync.WaitGroup
+		for i, namespace := range namespaces {
+			slots <- struct{}{}
+			all.Go(func() {
+				review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+					ResourceAttributes: &authorizationv1.ResourceAttributes{
+						Namespace: namespace, Name: name, Verb: verb, Group: r.group, Version: "*", Resource: r.resource, Subresource: r.subresource,
+					},
+				}}
+				errs[i] = p.client.Create(ctx, review)
+				refused[i] = !review.Status.Allowed
+				<-slots
+			})
 		}
-		checked++
-		if review.Status.Allowed {
+		all.Wait()
+		if failed := slices.IndexFunc(errs, func(err error) bool { return err != nil }); failed >= 0 {
+			return errs[failed]
+		}
+		checked += len(namespaces)
+		first, more := slices.Index(refused, true), -1
+		if first < 0 {
 			return nil
+		}
+		for _, is := range refused {
+			if is {
+				more++
+			}
 		}
 		what := strings.Trim(r.resource+"/"+r.subresource, "/")
 		if r.group != "" {
 			what += " of " + r.group
 		}
 		where := ""
-		if namespace != "" {
-			where = " in namespace " + namespace
+		if namespaces[first] != "" {
+			where = " in namespace " + namespaces[first]
+		}
+		if more > 0 {
+			where += fmt.Sprintf(" and %d more", more)
 		}
 		f := doctor.Finding{
 			Level: doctor.Problem, Text: fmt.Sprintf("%s may not %s %s%s: %s", p.user, verb, what, where, r.without),
@@ -186,21 +212,19 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 		namespaces = []string{""}
 	}
 	for _, r := range p.rightsNeeded() {
-		for _, namespace := range namespaces {
-			for verb := range strings.FieldsSeq(r.verbs) {
-				if err == nil && r.wanted {
-					err = ask(&r, verb, namespace, "")
-				}
+		for verb := range strings.FieldsSeq(r.verbs) {
+			if err == nil && r.wanted {
+				err = ask(&r, verb, "", namespaces...)
 			}
 		}
 	}
 	identity := right{resource: "namespaces", without: "another cluster of the same name is not noticed", optional: true}
 	lease := right{group: coordinationv1.GroupName, resource: "leases", without: "no agent acts"}
 	if err == nil {
-		err = ask(&identity, "get", "", "kube-system")
+		err = ask(&identity, "get", "kube-system", "")
 	}
 	if namespace := p.leaseNamespace(); err == nil && p.LeaderElect && namespace != "" {
-		err = errors.Join(ask(&lease, "create", namespace, ""), ask(&lease, "get", namespace, p.LeaderElectName), ask(&lease, "update", namespace, p.LeaderElectName))
+		err = errors.Join(ask(&lease, "create", "", namespace), ask(&lease, "get", p.LeaderElectName, namespace), ask(&lease, "update", p.LeaderElectName, namespace))
 	}
 	if err != nil {
 		return append(found, doctor.Bad("check the API server", "asking for rights: %v", err)...)

@@ -1,16 +1,21 @@
 package main
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -31,6 +36,7 @@ import (
 func apiServer(t *testing.T, groups []schema.GroupVersion, broken string, leases ...coordinationv1.Lease) *rest.Config {
 	t.Helper()
 	kinds := map[schema.GroupVersion]metav1.APIResource{
+		authorizationv1.SchemeGroupVersion:  {Name: "selfsubjectaccessreviews", SingularName: "selfsubjectaccessreview", Kind: "SelfSubjectAccessReview", Verbs: metav1.Verbs{"create"}},
 		coordinationv1.SchemeGroupVersion:   {Name: "leases", SingularName: "lease", Namespaced: true, Kind: "Lease", Verbs: metav1.Verbs{"list"}},
 		authenticationv1.SchemeGroupVersion: {Name: "selfsubjectreviews", SingularName: "selfsubjectreview", Kind: "SelfSubjectReview", Verbs: metav1.Verbs{"create"}},
 	}
@@ -89,6 +95,65 @@ func patientOf(t *testing.T, config *rest.Config, change func(*settings)) *patie
 		t.Fatalf("connect: %+v", found)
 	}
 	return p
+}
+
+// reviewer answers whether an account may do something.
+type reviewer struct {
+	http.RoundTripper
+	may func(context.Context, *authorizationv1.ResourceAttributes) bool
+}
+
+func (r reviewer) RoundTrip(req *http.Request) (*http.Response, error) {
+	var review authorizationv1.SelfSubjectAccessReview
+	if !strings.HasSuffix(req.URL.Path, "/selfsubjectaccessreviews") {
+		return r.RoundTripper.RoundTrip(req)
+	}
+	if err := json.NewDecoder(req.Body).Decode(&review); err != nil {
+		return nil, err
+	}
+	review.Status.Allowed = r.may(req.Context(), review.Spec.ResourceAttributes)
+	answer, err := json.Marshal(review)
+	return &http.Response{
+		StatusCode: http.StatusCreated, Header: http.Header{"Content-Type": {"application/json"}}, Body: io.NopCloser(bytes.NewReader(answer)),
+	}, err
+}
+
+// A right is asked for in all namespaces at once, as hundreds one after the other take too long, and has one finding.
+func TestDoctorAsksForRightsInManyNamespaces(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	asked, all := map[string]int{}, map[string]chan struct{}{}
+	config := apiServer(t, nil, "")
+	config.ContentType = "application/json"
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return reviewer{next, func(ctx context.Context, of *authorizationv1.ResourceAttributes) bool {
+			if of.Name == "" { // of each namespace
+				right := of.Verb + " " + of.Resource + "/" + of.Subresource
+				mu.Lock()
+				if asked[right]++; asked[right] == 1 {
+					all[right] = make(chan struct{})
+				}
+				there := all[right]
+				if asked[right] == 3 {
+					close(there)
+				}
+				mu.Unlock()
+				select {
+				case <-there:
+				case <-ctx.Done():
+				}
+			}
+			return of.Resource != "pods" || of.Verb != "watch" || of.Namespace == "a"
+		}}
+	})
+	p := patientOf(t, config, func(s *settings) { s.Namespaces = []string{"a", "b", "c"} })
+	p.user = "agent"
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	found := p.rights(ctx)
+	if len(found) != 1 || found[0].Text != "agent may not watch pods in namespace b and 1 more: nothing is scaled" {
+		t.Errorf("got %+v", found)
+	}
 }
 
 // A metrics API that objects use, and that is not there or does not answer, is a problem, with what to do. One that answers for itself, but not for
