@@ -129,7 +129,7 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	c.New.ready()
 	c.Old.around(c.New)
 	all := c.Old.pair(c.New, in.Range == nil)
-	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(slices.Clone(c.notes), in.Notes...)}
+	out := &Report{Specs: []*SpecReport{}, Files: []Result{}, Notes: append(append([]string{}, c.notes...), in.Notes...)}
 	if in.Range != nil {
 		out.Range, out.Read = in.Range.Text, c.checked
 		all = c.hidden(all, out)

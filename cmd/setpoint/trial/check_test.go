@@ -73,7 +73,7 @@ func TestSpecsFromAnywhere(t *testing.T) {
 	if err := json.Unmarshal([]byte(got.Stdout), &report); err != nil || got.Code != 0 {
 		t.Fatalf("%v, exit code %d\n%s%s", err, got.Code, got.Stdout, got.Stderr)
 	}
-	if len(report.Specs) != 1 || report.Specs[0].What != check.Changed || report.Specs[0].Object != "shop/web" || report.Specs[0].Line == 0 {
+	if len(report.Specs) != 1 || report.Specs[0].What != check.Changed || report.Specs[0].Object != "shop/web" || report.Specs[0].Line == 0 || strings.Contains(got.Stdout, "null") {
 		t.Errorf("%s", got.Stdout)
 	}
 }
