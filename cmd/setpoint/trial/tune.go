@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -28,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/lint"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/tune"
 )
@@ -352,7 +354,15 @@ func (c *tuneCommand) writeManifest(w io.Writer, object *autoscalingv2.Horizonta
 		if tuned.Spec.ScaleTargetRef.Name == "" {
 			out.Spec.ScaleTargetRef = nil
 		}
-		return cli.WriteMessage(w, cli.AsYAML, out)
+		text, err := (&restjson.Marshaler{}).Marshal(out)
+		if err != nil {
+			return err
+		}
+		var all map[string]json.RawMessage
+		err = json.Unmarshal(text, &all)
+		// What the file has not, such as the etag that a server sets.
+		maps.DeleteFunc(all, func(_ string, value json.RawMessage) bool { return string(value) == `""` || string(value) == "[]" })
+		return errors.Join(err, cli.WriteValue(w, cli.AsYAML, all))
 	}
 	metadata := map[string]any{"name": object.Name, "namespace": object.Namespace}
 	if len(object.Labels) > 0 {

@@ -113,7 +113,7 @@ func TestTuneKeepsTheForm(t *testing.T) {
 		given       string
 		has, hasNot []string
 	}{
-		"a stored spec":     {"name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {" + spec + "}\n", []string{"name: clusters/a/namespaces/b/targets/c\n", "period: 10s\n", "maxReplicas: 20"}, []string{"scaleTargetRef", "kind:"}},
+		"a stored spec":     {"name: clusters/a/namespaces/b/targets/c\nperiod: 10s\nspec: {" + spec + "}\n", []string{"name: clusters/a/namespaces/b/targets/c\n", "period: 10s\n", "maxReplicas: 20"}, []string{"scaleTargetRef", "kind:", "etag", "queries"}},
 		"one of a workload": {"period: 10s\nspec: {" + scaled + "}\n", []string{"period: 10s\n", "kind: Deployment"}, []string{"apiVersion: autoscaling"}},
 		"a manifest":        {"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, " + meta + ", spec: {" + scaled + "}}", []string{"shadow: \"true\"", "team: one"}, []string{"last-applied", "uid"}},
 		"an Autoscaler":     {"{apiVersion: autoscaling.setpoint.dev/v1, kind: Autoscaler, " + own + "}", []string{"kind: Autoscaler", "setpoint.dev/v1\n", "syncPeriodSeconds: 30", "tolerance: \"0.02\"", "team: one"}, []string{"setpoint.dev/stages"}},
