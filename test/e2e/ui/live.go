@@ -338,7 +338,8 @@ func (l *Live) targets(p *page, s *siteOf) map[string]*setpointv1.Target {
 			p.t.Errorf("%s: the page is of %s, the service knew %s before and %s after", name, at, before.GetUpdateTime().AsTime(), after.GetUpdateTime().AsTime())
 		}
 		for _, told := range []*setpointv1.Target{before, after} {
-			if told.GetUpdateTime().AsTime().Equal(at) && told.GetLastDecision().GetRecommendationId() == shown.GetLastDecision().GetRecommendationId() && !proto.Equal(told.GetExplanation(), shown.GetExplanation()) {
+			// Nor has it been settled between the two: its scale event takes the place of one that counts no more.
+			if last, of := told.GetLastDecision(), shown.GetLastDecision(); told.GetUpdateTime().AsTime().Equal(at) && last.GetRecommendationId() == of.GetRecommendationId() && last.GetOutcome() == of.GetOutcome() && !proto.Equal(told.GetExplanation(), shown.GetExplanation()) {
 				p.t.Errorf("%s: the page explains\n%v, the service\n%v", name, shown.GetExplanation(), told.GetExplanation())
 			}
 		}
