@@ -40,6 +40,8 @@ type Options struct {
 	// Namespace is the namespace whose groups are scaled; "*": all that the token may see.
 	// Default: all.
 	Namespace string
+	// Region is that of the client's Config.
+	Region string
 	// Sources provides metrics. Nil: Nomad's statistics only.
 	Sources samples.Reader
 	// ReadTimeout bounds a read other than of statistics. Default: agent.DefaultRequestTimeout.

@@ -265,6 +265,13 @@ func TestServersThatDoNotCompare(t *testing.T) {
 			t.Errorf("got %q, lines %v", warning, lines)
 		}
 	})
+	// Whichever region's agent is asked, it names the servers of all.
+	client := nomadtest.Client(t, &nomadtest.Server{Builds: []string{"1.8.1"}})
+	for region, want := range map[string]string{"": "server-1.global is 1.8.1", "elsewhere": "server-1.elsewhere is 0.9.0"} {
+		if warning, err := nomad.OldServers(t.Context(), client, region); err != nil || !strings.Contains(warning, "("+want+")") {
+			t.Errorf("region %q: %q, %v, want %q", region, warning, err, want)
+		}
+	}
 }
 
 // A wrong policy is reported once where users look, even across restarts of the agent.

@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -30,7 +31,7 @@ func (p *Platform) checkVersion(ctx context.Context) {
 	p.versioned = time.Now()
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadTimeout)
 	defer cancel()
-	warning, err := OldServers(ctx, p.client)
+	warning, err := OldServers(ctx, p.client, p.options.Region)
 	if ctx.Err() != nil && err != nil {
 		p.versioned = time.Time{}
 		return
@@ -45,16 +46,17 @@ func (p *Platform) checkVersion(ctx context.Context) {
 	p.warnOfServers(warning, warning)
 }
 
-// OldServers returns a warning of servers of the region that write counts unconditionally; "": there
-// are none.
-func OldServers(ctx context.Context, client *api.Client) (warning string, err error) {
+// OldServers returns a warning of servers of the region, empty for that of the agent that is asked, that write counts
+// unconditionally; "": there are none.
+func OldServers(ctx context.Context, client *api.Client, region string) (warning string, err error) {
 	var servers api.ServerMembers
 	if _, err := client.Raw().Query("/v1/agent/members", &servers, (&api.QueryOptions{}).WithContext(ctx)); err != nil {
 		return "", err
 	}
+	region = cmp.Or(region, servers.ServerRegion) // others are asked for by its members, too
 	var old []string
 	for _, m := range servers.Members {
-		if m == nil || m.Status != "alive" || m.Tags["region"] != servers.ServerRegion {
+		if m == nil || m.Status != "alive" || m.Tags["region"] != region {
 			continue
 		}
 		if v, err := version.ParseGeneric(m.Tags["build"]); err == nil && v.LessThan(conditional) {

@@ -107,12 +107,12 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 		return nil, fmt.Errorf("nomad: %w", err)
 	}
 	platform, err := nomad.New(client, nomad.Options{
-		Namespace: s.namespace, Sources: parts.Sources, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
+		Namespace: s.namespace, Region: config.Region, Sources: parts.Sources, ReadTimeout: parts.RequestTimeout, Concurrency: s.concurrency, Log: parts.Log,
 	})
 	if err != nil {
 		return nil, err
 	}
-	seen := &patient{client: client, platform: platform, namespace: s.namespace, shadow: parts.Shadow}
+	seen := &patient{client: client, platform: platform, namespace: s.namespace, region: config.Region, shadow: parts.Shadow}
 	opened := &agentcmd.Platform{Platform: platform, Kinds: map[string]string{nomad.Kind: "taskgroup"}, Ready: platform.Ready, Checks: seen.checks()}
 	opened.Asks = func(context.Context) []agentcmd.Ask { return seen.asks }
 	opened.Acts = func(ctx context.Context) ([]agent.Acting, error) { return nomad.Acting(ctx, client, s.namespace) }

@@ -34,6 +34,7 @@ type patient struct {
 	client    *api.Client
 	platform  *nomad.Platform
 	namespace string
+	region    string
 	shadow    bool
 	groups    []nomad.Group  // of Setpoint's, as far as they were read
 	asks      []agentcmd.Ask // about those that are to be scaled and can be
@@ -58,7 +59,7 @@ func (p *patient) reachable(ctx context.Context) []doctor.Finding {
 		return doctor.Bad("correct --nomad-address and the files of --nomad-tls-…; is Nomad running?", "%s does not answer: %v", p.client.Address(), err)
 	}
 	out := doctor.Good("%s answers; the leader is %s", p.client.Address(), leader)
-	if warning, err := nomad.OldServers(ctx, p.client); err == nil && warning != "" {
+	if warning, err := nomad.OldServers(ctx, p.client, p.region); err == nil && warning != "" {
 		out = append(out, doctor.Notice("update the servers, or let nobody else write counts", "%s", warning)...)
 	}
 	return out
