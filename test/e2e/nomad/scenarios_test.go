@@ -326,3 +326,26 @@ func TestAllocationsWithoutAPlace(t *testing.T) {
 		return nil
 	})
 }
+
+// Allocations that have failed are pods in a crash loop: idle ones beside them don't lower the count, for which Nomad
+// would stop those that run.
+func TestAllocationsThatFail(t *testing.T) {
+	t.Parallel()
+	n := newNomad(t, commonServer(t))
+	g := n.group("web", 4, "cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 0}}")
+	g.Tasks[0].Driver, g.Tasks[0].Config = "raw_exec", map[string]any{"command": "/bin/sh", "args": []string{"-c", "test $NOMAD_ALLOC_INDEX -ge 2 && exec sleep 1h"}}
+	g.RestartPolicy = &api.RestartPolicy{Attempts: new(0), Mode: new("fail")}
+	g.ReschedulePolicy = &api.ReschedulePolicy{Delay: new(30 * time.Minute), DelayFunction: new("constant"), Unlimited: new(true)}
+	n.register("web", g)
+	a := startAgent(t, n, service.Start(t))
+	a.awaitState("web.web", func(s state) error {
+		if s.Decision == nil || s.Decision.Notice != "2 of 4 run: 2 have failed" || len(s.Decision.Metrics) == 0 || !strings.HasPrefix(s.Decision.Metrics[0], "cpu 0%") {
+			return fmt.Errorf("it says %+v, of %s", s.Decision, n.tasks("web"))
+		}
+		return nil
+	})
+	a.awaitReconciles(3)
+	if got := n.count("web"); got != 4 {
+		t.Errorf("%d allocations, want 4: %s", got, n.events("web"))
+	}
+}
