@@ -54,11 +54,17 @@ func (a *Allocation) ended() bool {
 
 // counts reports whether Nomad counts the allocation towards the group's count, or it lingers.
 // A stopped allocation that has ended stays listed until it is garbage collected. A canary does
-// not count before its promotion, although it has the name of one that does. One whose client is
-// disconnected does not count if another one has taken its place meanwhile.
+// not count before its promotion, although it has the name of one that does.
 func (a *Allocation) counts() bool {
-	replaced := a.ClientStatus == clientUnknown && a.NextAllocation != ""
-	return (a.DesiredStatus == desiredRun || !a.ended()) && !replaced && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
+	return (a.DesiredStatus == desiredRun || !a.ended()) && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
+}
+
+// replaced reports whether its client is disconnected, and one of the others has its place meanwhile. One that came
+// back still names the other, which is stopped then.
+func (a *Allocation) replaced(others []*Allocation) bool {
+	return a.ClientStatus == clientUnknown && slices.ContainsFunc(others, func(o *Allocation) bool {
+		return o.ID == a.NextAllocation && o.DesiredStatus == desiredRun && !o.ended()
+	})
 }
 
 // lifecycle returns a task's lifecycle, nil for a main task.
@@ -126,7 +132,7 @@ func (h *Health) Pods(group string, deployments bool, allocations []*Allocation)
 		now  = map[string]readiness{}
 	)
 	for _, a := range allocations {
-		if a.TaskGroup != group || !a.counts() {
+		if a.TaskGroup != group || !a.counts() || a.replaced(allocations) {
 			continue
 		}
 		first, last := a.started()

@@ -426,7 +426,7 @@ func deploys(job *api.Job, group *api.TaskGroup) bool {
 func placed(allocations []*Allocation) int32 {
 	n := int32(0)
 	for _, a := range allocations {
-		if a.counts() && a.DesiredStatus == desiredRun && !a.ended() {
+		if a.counts() && a.DesiredStatus == desiredRun && !a.ended() && !a.replaced(allocations) {
 			n++
 		}
 	}

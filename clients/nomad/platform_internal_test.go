@@ -27,7 +27,8 @@ func TestAllocationsThatDoNotRunAreTold(t *testing.T) {
 		{"it failed, and nothing runs in its place", []*Allocation{run, one(desiredRun, clientFailed, "")}, 0, 2, 2, "1 of 2 run: 1 have failed"},
 		{"it failed, and was rescheduled", []*Allocation{run, run, one("stop", clientFailed, "other")}, 0, 2, 2, ""},
 		{"its client is disconnected", []*Allocation{run, one(desiredRun, clientUnknown, "")}, 0, 2, 2, ""},
-		{"its client is disconnected, and another one runs in its place", []*Allocation{run, run, one(desiredRun, clientUnknown, "other")}, 0, 2, 2, ""},
+		{"its client is disconnected, and another one runs in its place", []*Allocation{run, run, one(desiredRun, clientUnknown, run.ID)}, 0, 2, 2, ""},
+		{"its client is disconnected again, and the one in its place was stopped", []*Allocation{run, one(desiredRun, clientUnknown, "other")}, 0, 2, 2, ""},
 	} {
 		var health Health
 		pods := health.Pods("web", false, tt.allocations)
