@@ -239,7 +239,7 @@ func (o *Outlook) follow(decide Decide, in *Input, now time.Time, period time.Du
 			o.Path, o.Hold = d.Path, hold
 		}
 		switch {
-		case unread && (d.Path == PathMetricsFailed || d.Path == PathBelowMin && count >= in.Spec.MinReplicas): // a minimum that was raised, or more
+		case unread && d.Path == PathMetricsFailed:
 			o.Until, o.End = at, EndUnread
 			return
 		case multiplied && d.Path == PathMetrics && count != h.Status.CurrentReplicas:

@@ -81,9 +81,6 @@ type run struct {
 	// edited reports whether the input was edited, so that the plain count takes a decision of its own.
 	edited   bool
 	finished bool
-	// floor is the minimum in force; above reports whether it is told, and the input keeps its own.
-	floor int32
-	above bool
 	// voters are proposals beside the metrics', with what is told of each; caps are limits of the combined
 	// proposal.
 	voters []recommender.MetricEvaluation
@@ -142,31 +139,7 @@ func (r *run) free() {
 
 // RecommendIn is recommender.RecommendIn with the stages around it, for this module's service; the memory may be
 // nil. It takes and returns the state of the stages, as a record keeps it. Others have [Kept].
-//
-// The engine asks no metric while the count is below the minimum. One that stages raise may be so at each decision, as on a
-// ramp: where the metrics want more than it, within the minimum of the spec, that decision counts.
 func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, history *recommender.History, kept []byte) (recommender.Decision, recommender.History, []byte) {
-	d, next, state := a.recommend(m, now, in, history, kept, false)
-	if d.Path != recommender.PathBelowMin || d.Current < in.Spec.MinReplicas {
-		return d, next, state
-	}
-	asked := *a
-	if a.Past != nil {
-		past := *a.Past
-		asked.Past = &past
-	}
-	more, nextOfMore, stateOfMore := asked.recommend(nil, now, in, history, kept, true)
-	if more.Desired <= d.Desired {
-		return d, next, state
-	}
-	if a.Past != nil {
-		*a.Past = *asked.Past
-	}
-	return more, nextOfMore, stateOfMore
-}
-
-// recommend is one run of the engine with the stages; above: within the minimum of the spec, whatever raises it.
-func (a *Around) recommend(m *memory, now time.Time, in *recommender.Input, history *recommender.History, kept []byte, above bool) (recommender.Decision, recommender.History, []byte) {
 	plan, runs := a.Plan, now
 	if plan == nil {
 		plan = &noPlan
@@ -176,7 +149,6 @@ func (a *Around) recommend(m *memory, now time.Time, in *recommender.Input, hist
 	}
 	r := a.start(plan, runs, in)
 	defer r.free()
-	r.floor, r.above = in.Spec.MinReplicas, above
 	r.state.decode(kept, r.plan.Metrics)
 	r.state.withoutFuture(runs.UnixMilli())
 	if r.plan.Forecast == nil {
@@ -201,9 +173,6 @@ func (a *Around) recommend(m *memory, now time.Time, in *recommender.Input, hist
 		r.adjusted.Plain = plain.Desired
 	}
 	r.window(&d)
-	if r.above {
-		d.Basis.Min = r.floor // which is in force
-	}
 	switch {
 	case !a.Empty():
 		d.Adjusted = r.adjustments()

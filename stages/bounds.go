@@ -90,9 +90,9 @@ func (r *run) bounds() {
 	if limited.replicas >= 0 {
 		// A minimum counts more.
 		own, note := limited.replicas, ""
-		if limited.replicas = max(own, paced.replicas, r.floor); limited.replicas > own {
+		if limited.replicas = max(own, paced.replicas, r.in.Spec.MinReplicas); limited.replicas > own {
 			switch {
-			case limited.replicas > r.floor:
+			case limited.replicas > r.in.Spec.MinReplicas:
 				note = fmt.Sprintf(", not to %d: %s has more", own, paced.title)
 			case limited.replicas > r.original.Spec.MinReplicas:
 				note = fmt.Sprintf(", not to %d: %s raises minReplicas", own, atOnce.title)
@@ -182,24 +182,22 @@ func (r *run) atOnce(floor *raise, top *ceiling, lowest ceiling) {
 		if floor.replicas > most {
 			note = fmt.Sprintf(", limited to maxReplicas %d", most)
 		}
-		r.floor = min(floor.replicas, most)
-		if lowest.replicas >= 0 && lowest.replicas < r.floor {
+		spec.MinReplicas = min(floor.replicas, most)
+		if lowest.replicas >= 0 && lowest.replicas < spec.MinReplicas {
 			note += fmt.Sprintf("; that counts more than the %d of %s", lowest.replicas, lowest.title)
 		}
-		if !r.above {
-			spec.MinReplicas, r.edited, r.in.MinRaised = r.floor, true, true
-		}
-		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: r.floor, Until: floor.until,
-			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, r.floor, note)})
+		r.edited, r.in.MinRaised = true, true
+		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: spec.MinReplicas, Until: floor.until,
+			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, spec.MinReplicas, note)})
 	}
-	if top.replicas < 0 || top.replicas >= most || r.floor >= most {
+	if top.replicas < 0 || top.replicas >= most || spec.MinReplicas >= most {
 		return
 	}
 	note := ""
-	if top.replicas < r.floor {
-		note = fmt.Sprintf(", limited to minReplicas %d", r.floor)
+	if top.replicas < spec.MinReplicas {
+		note = fmt.Sprintf(", limited to minReplicas %d", spec.MinReplicas)
 	}
-	spec.MaxReplicas = max(top.replicas, r.floor)
+	spec.MaxReplicas = max(top.replicas, spec.MinReplicas)
 	r.edited = true
 	r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: top.rule, Before: most, After: spec.MaxReplicas, Until: top.until,
 		Message: fmt.Sprintf("%s lowers maxReplicas from %d to %d%s", top.title, most, spec.MaxReplicas, note)})

@@ -54,7 +54,7 @@ func (r *run) idle() {
 		s.AtOneSince = now
 	}
 	// A schedule or a floor may have raised it.
-	if r.floor != 0 {
+	if r.in.Spec.MinReplicas != 0 {
 		return
 	}
 	if current == 0 || current == 1 && !active {

@@ -131,8 +131,6 @@ func TestSchedules(t *testing.T) {
 		"S9b metrics fail below it":          {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
 		"the largest minimum":                {[]stages.Schedule{always(t, "a", 6, -1), always(t, "b", 9, -1), always(t, "c", 7, -1)}, nil, 4, 10, 9, `[schedule "b" raises minReplicas from 2 to 9]`},
 		"a minimum more than a maximum":      {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
-		"the metrics want more, below it":    {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, 150, 15, `[schedule "day" raises minReplicas from 2 to 12]`},
-		"they may have less, below it":       {[]stages.Schedule{always(t, "day", 12, -1), func() stages.Schedule { s := always(t, "top", -1, 9); s.MaxAtOnce = true; return s }()}, nil, 10, 150, 12, `[schedule "day" raises minReplicas from 2 to 12; that counts more than the 9 of schedule "top" schedule "top" lowers maxReplicas from 20 to 12, limited to minReplicas 12]`},
 		"a minimum below that of the spec":   {[]stages.Schedule{always(t, "a", 1, -1)}, nil, 2, 10, 2, "[]"},
 		"suspended":                          {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.Suspended = true; return s }()}, nil, 2, 10, 2, "[]"},
 		"paced, as the policies allow":       {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 4, 10, 8, `[schedule "a" of 9 is above the metrics' 1]`},
@@ -232,26 +230,6 @@ func TestARampBeginsAtOtherSchedules(t *testing.T) {
 	}
 }
 
-// On a ramp the minimum is above the count at each decision, which would never ask the metrics: they have their say.
-func TestARampHidesNoLoad(t *testing.T) {
-	g := newTarget(t)
-	g.in.Spec.MaxReplicas = 500
-	ramp := office(t)
-	ramp.Min, ramp.RampUp = 400, 30*time.Minute
-	g.around.Plan.Schedules = []stages.Schedule{ramp}
-	count := int32(5)
-	for at := instant(t, "2026-11-23T06:30:00Z"); at.Before(instant(t, "2026-11-23T06:36:00Z")); at = at.Add(period) {
-		queue := int64(50)
-		if !at.Before(instant(t, "2026-11-23T06:35:00Z")) {
-			queue = 2000
-		}
-		count = g.ask(at, count, queue).Desired
-	}
-	if count != 200 {
-		t.Errorf("%d replicas a minute after the load asks for 200", count)
-	}
-}
-
 // window is a schedule of random bounds between two hours of the day in UTC, so that a test knows without
 // the clock of the product when it is active.
 type window struct {
@@ -332,11 +310,11 @@ func randomID(r *rand.Rand) (id recommender.ID) {
 }
 
 // pairs runs targets twice, with stages and with an input that is edited by other means, and compares
-// every field but what is told. Below a minimum that was raised the one of both minimums counts that leads to more.
+// every field but what is told.
 func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommender.Decision), step func(in *recommender.Input, at time.Time, first bool) (around stages.Around, edited recommender.Input)) {
 	t.Helper()
 	const ofATarget = 40
-	changes, raised := 0, 0
+	changes := 0
 	for range steps / ofATarget {
 		var a, b recommender.History
 		var state []byte
@@ -353,14 +331,6 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 			around, edited := step(&in, at, n == 0)
 			d, next, kept := around.RecommendIn(nil, at, &in, &a, state)
 			want, wantNext := recommender.Recommend(at, &edited, &b)
-			if want.Path == recommender.PathBelowMin && current >= in.Spec.MinReplicas {
-				edited.Spec.MinReplicas = in.Spec.MinReplicas
-				if more, next := recommender.Recommend(at, &edited, &b); more.Desired > want.Desired {
-					more.Basis.Min = want.Basis.Min
-					want, wantNext = more, next
-					raised++
-				}
-			}
 			isPlain(t, &d, at, &in, &a)
 			d.Adjusted = nil
 			same(&d, &want)
@@ -392,56 +362,7 @@ func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommend
 	if changes < steps/20 {
 		t.Errorf("only %d of %d steps changed a count", changes, steps)
 	}
-	t.Logf("%d steps, %d changes, %d above a raised minimum", steps, changes, raised)
-}
-
-// Minimums of schedules of either pace, on ramps, too, floors, voters, fallbacks up and the budget of reversals lower no count: with
-// the same history it is at least that without stages.
-func TestWhatOnlyRaisesLowersNothing(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	r := rand.New(rand.NewPCG(31, 9))
-	for range 500 {
-		var history recommender.History
-		var state []byte
-		current, at := int32(r.IntN(12)), noon.Add(time.Duration(r.IntN(86_400))*time.Second)
-		template := randomInput(r, current)
-		around := stages.Around{Plan: &stages.Plan{Metrics: []string{"External:queue0", "External:queue1", "External:queue2"}[:len(template.Spec.Metrics)], WindowThroughFailures: true}}
-		for _, w := range randomWindows(t, r) {
-			s := w.schedule
-			s.Max, s.MinPaced, s.RampUp, s.RampDown = -1, r.IntN(2) == 0, time.Duration(r.IntN(3600))*time.Second, time.Duration(r.IntN(3600))*time.Second
-			around.Plan.Schedules = append(around.Plan.Schedules, s)
-		}
-		for _, role := range []stages.Role{stages.Voter, stages.Floor} {
-			if r.IntN(2) == 0 {
-				around.Proposals = append(around.Proposals, stages.Proposal{Name: "p", Replicas: int32(r.IntN(30)), Role: role, Expires: at.Add(24 * time.Hour)})
-			}
-		}
-		if r.IntN(2) == 0 {
-			around.Plan.Fallbacks = []stages.Fallback{{After: time.Minute, Replicas: int32(1 + r.IntN(20)), UpOnly: true}}
-			around.Plan.Reversals = &stages.Reversals{Count: 1, Period: time.Hour, Hold: 10 * time.Minute}
-		}
-		for range 40 {
-			in := randomInput(r, current)
-			in.Spec, in.ID = template.Spec, randomID(r)
-			for len(in.Readings) < len(in.Spec.Metrics) {
-				in.Readings = append(in.Readings, in.Readings[0])
-			}
-			in.Readings = in.Readings[:len(in.Spec.Metrics)]
-			d, next, kept := around.RecommendIn(nil, at, &in, &history, state)
-			if in.ScaleError == nil && d.Desired < d.Adjusted.Plain {
-				t.Fatalf("at %s %d become %d, without stages %d: %q\n%+v", at, current, d.Desired, d.Adjusted.Plain, messages(&d), around)
-			}
-			history, state = next, kept
-			if d.Changes() {
-				around.Turns = append([]int64{at.UnixMilli()}, around.Turns[:min(15, len(around.Turns))]...)
-				current = d.Desired
-			}
-			if r.IntN(20) == 0 {
-				current = int32(r.IntN(25))
-			}
-			at = at.Add(time.Duration(1+r.IntN(200)) * time.Second)
-		}
-	}
+	t.Logf("%d steps, %d changes", steps, changes)
 }
 
 // A decision with schedules that act at once is the engine's on a spec whose bounds are edited at

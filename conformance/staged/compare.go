@@ -151,9 +151,6 @@ func (p *play) Decide(s *recording.Step) (generate.Decision, error) {
 		return d, err
 	}
 	in.overrides = slices.Clone(p.overrides)
-	if in.decided = d.Replicas; !d.Scaled && s.Scale != nil {
-		in.decided = s.Scale.Spec.Replicas
-	}
 	p.inputs = append(p.inputs, *in)
 	if d.Scaled && len(p.turns(s, d)) > 0 {
 		in.turns = append(slices.Clone(in.turns), s.Time.Truncate(time.Millisecond)) // as records have them

@@ -29,8 +29,6 @@ type input struct {
 	hpa *autoscalingv2.HorizontalPodAutoscaler
 	// unreadable reports that the scale could not be read.
 	unreadable bool
-	// decided is the count that Setpoint decided.
-	decided int32
 	// overrides are all that were created so far.
 	overrides []generate.Override
 	// turns are when the count turned before, oldest first.
@@ -49,8 +47,6 @@ type step struct {
 	of int
 	// voters are proposals beside the metrics'; caps limit the combined one.
 	voters, caps []proposal
-	// above is a raised minimum that is not edited: below it the count becomes more than it, as the metrics ask for.
-	above int32
 	// suspect are the names of metrics whose fall is not believed.
 	suspect map[string]bool
 	// metrics are those of the spec before any was replaced, evaluated if one-metric runs have told.
@@ -217,13 +213,8 @@ func (e *editor) bounds(s *step) error {
 		}
 	}
 	if floor > least && least < most {
-		raised := min(floor, most)
-		if s.isAbove(least, raised) {
-			s.above = raised
-		} else {
-			spec.MinReplicas = &raised
-		}
-		least = raised
+		least = min(floor, most)
+		spec.MinReplicas = &least
 	}
 	if top >= 0 && top < most && least < most {
 		spec.MaxReplicas = max(top, least)
@@ -233,16 +224,6 @@ func (e *editor) bounds(s *step) error {
 		s.caps = append(s.caps, limit)
 	}
 	return nil
-}
-
-// isAbove reports whether a count below a raised minimum, and not below the spec's own, becomes more than that leads to: which
-// of the two minimums leads to more is Setpoint's choice, and what it then leads to the controller's.
-func (s *step) isAbove(own, raised int32) bool {
-	if s.unreadable || s.Scale == nil || s.Scale.Spec.Replicas == 0 || s.Scale.Spec.Replicas < own || s.Scale.Spec.Replicas >= raised {
-		return false
-	}
-	n, _ := s.becomes(raised)
-	return s.decided > n
 }
 
 // minimumAt is a schedule's minimum, if it has one at that instant; ramps begin and end at base.
@@ -460,7 +441,7 @@ func (e *editor) idle(s *step) error {
 	} else if r.one.IsZero() {
 		r.one = now
 	}
-	if minOf(spec) > 0 || s.above > 0 {
+	if minOf(spec) > 0 {
 		return nil
 	}
 	wait := 5 * time.Minute

@@ -17,7 +17,7 @@ const Mixed = "mixed"
 
 // Stages are those that are compared.
 var Stages = []Stage{
-	{generate.Schedules, "`minReplicas` and `maxReplicas` of each instant, by a walk through the minutes of the zone; below a raised minimum the spec's own, where Setpoint decides more", "what was scaled to zero returns to the minimum also while all metrics fail, which no controller does: the scenario ends there"},
+	{generate.Schedules, "`minReplicas` and `maxReplicas` of each instant, by a walk through the minutes of the zone", "what was scaled to zero returns to the minimum also while all metrics fail, which no controller does: the scenario ends there"},
 	{generate.PacedSchedules, "one more External metric that proposes the minimum; for a maximum as `caps`", "tolerances: the controller has none here"},
 	{generate.Freshness, "the old samples of pods removed; the client of a metric with an old value fails", "two metrics of one API with one name: the scenario ends there"},
 	{generate.ZeroGuards, "the client of the metric fails", "as `freshness`"},
@@ -25,7 +25,7 @@ var Stages = []Stage{
 	{generate.Surge, "a controller with the change of kubernetes#141134, which no release has", ""},
 	{generate.Fallbacks, "an External metric with that proposal in the place of the failing one; an ignored one is not in the spec", "tolerances. The proposal of `lastGood` is that of a one-metric run"},
 	{generate.Voters, "one more External metric that proposes the number", "tolerances"},
-	{generate.Floors, "`minReplicas`, as `schedules`", "as `schedules`"},
+	{generate.Floors, "`minReplicas`", "as `schedules`"},
 	{generate.Caps, "where the cap counts, External metrics that propose it in the place of all", "tolerances. No controller has caps: the proposals are those of one-metric runs, the smaller one is computed here"},
 	{generate.Combine, "External metrics that propose the combined count in the place of all; where it is held, 0, beside the failing ones", "tolerances. No controller has other methods than the largest: the proposals are those of one-metric runs, the combination is computed here, with fractions"},
 	{generate.Window, "one more reconcile at the same instant, with a metric that proposes the current count and a scale that can't be written", "tolerances"},
