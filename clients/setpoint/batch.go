@@ -65,7 +65,7 @@ func (c *Client) fitting(requests []*setpointv1.RecommendRequest) int {
 
 // recommendAll fills in the results of requests that fit into one call.
 func (c *Client) recommendAll(ctx context.Context, requests []*setpointv1.RecommendRequest, results []Result) {
-	ctx, cancel := bounded(ctx, c.config.timeout)
+	ctx, cancel := c.bounded(ctx)
 	defer cancel()
 	all := make([]told, len(requests))
 	left := make([]int, len(requests)) // requests to send, in order

@@ -131,7 +131,7 @@ func New(target string, options ...Option) (*Client, error) {
 // interceptors returns the interceptors of unary calls, the outermost first.
 func (c *Client) interceptors() []grpc.UnaryClientInterceptor {
 	chain := []grpc.UnaryClientInterceptor{
-		withDefaultTimeout(c.config.timeout),
+		c.boundCalls,
 		identifyCalls,
 		c.retries.unary,
 	}
@@ -157,8 +157,8 @@ var connectParams = grpc.ConnectParams{
 // retried, too.
 func (c *Client) Conn() *grpc.ClientConn { return c.conn }
 
-// Close ends streams and calls that are running with CANCELED, and closes all
-// connections.
+// Close ends streams and calls that are running with CANCELED, one that waits for its next
+// attempt with the error of the last, and closes all connections.
 func (c *Client) Close() error {
 	c.end()
 	c.running.Wait()

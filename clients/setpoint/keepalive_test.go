@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/test/bufconn"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -74,23 +75,33 @@ func TestKeepaliveIsWhatTheServerAllows(t *testing.T) {
 }
 
 // A server with gRPC's default enforcement closes the connection because of the client's pings,
-// and every call on it: this proves the test above.
+// and every call on it, which proves the test above; WithKeepalive is for it.
 func TestKeepaliveThatIsNotAllowed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var streams atomic.Int32
-		f := &fake{strict: true, stream: func(stream setpointv1.RecommendationService_StreamRecommendServer) error {
-			streams.Add(1)
-			return echo(stream)
-		}}
-		s := f.serve(t, []string{"a:1"}).Stream(0)
-		for range 2 {
-			if _, err := s.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(3 * time.Hour)
-		}
-		if got := streams.Load(); got != 2 {
-			t.Errorf("%d streams were needed, want 2", got)
-		}
-	})
+	for name, tt := range map[string]struct {
+		options []setpoint.Option
+		want    int32
+	}{
+		"by default":                 {nil, 2},
+		"pings as rare as it allows": {[]setpoint.Option{setpoint.WithKeepalive(keepalive.ClientParameters{Time: 6 * time.Minute, Timeout: time.Minute})}, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var streams atomic.Int32
+				f := &fake{strict: true, stream: func(stream setpointv1.RecommendationService_StreamRecommendServer) error {
+					streams.Add(1)
+					return echo(stream)
+				}}
+				s := f.serve(t, []string{"a:1"}, tt.options...).Stream(0)
+				for range 2 {
+					if _, err := s.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
+						t.Fatal(err)
+					}
+					time.Sleep(3 * time.Hour)
+				}
+				if got := streams.Load(); got != tt.want {
+					t.Errorf("%d streams were needed, want %d", got, tt.want)
+				}
+			})
+		})
+	}
 }

@@ -134,19 +134,38 @@ func TestDelays(t *testing.T) {
 }
 
 func TestACallerThatLeavesIsNotTriedFor(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		f := &fake{recommend: failing(problem(codes.Unavailable, comeBack(time.Second)))}
-		client := f.serve(t, two)
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(500*ms, cancel)
-		if _, err := client.Recommend(ctx, queue(web, 3, 50)); err == nil {
-			t.Error("got an answer")
-		}
-		if took := time.Since(f.begun); took != 500*ms {
-			t.Errorf("it took %v, want until the caller left", took)
-		}
-		wantTimes(t, f, 0)
-	})
+	for name, leave := range map[string]func(context.CancelFunc, *setpoint.Client){
+		"its call":   func(cancel context.CancelFunc, _ *setpoint.Client) { cancel() },
+		"its client": func(_ context.CancelFunc, client *setpoint.Client) { _ = client.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				away := problem(codes.Unavailable, comeBack(time.Second))
+				f := &fake{recommend: failing(away), batch: func(context.Context, *setpointv1.BatchRecommendRequest) (*setpointv1.BatchRecommendResponse, error) {
+					return &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{{
+						Result: &setpointv1.BatchRecommendResult_Error{Error: status.Convert(away).Proto()},
+					}}}, nil
+				}}
+				client := f.serve(t, two)
+				ctx, cancel := context.WithCancel(t.Context())
+				time.AfterFunc(500*ms, func() { leave(cancel, client) })
+				var alone sync.WaitGroup
+				alone.Go(func() {
+					if _, err := client.Recommend(ctx, queue(web, 3, 50)); err == nil {
+						t.Error("got an answer")
+					}
+				})
+				if err := client.BatchRecommend(ctx, []*setpointv1.RecommendRequest{queue(web, 3, 50)})[0].Err; err == nil {
+					t.Error("got an answer in a batch")
+				}
+				alone.Wait()
+				if took := time.Since(f.begun); took != 500*ms {
+					t.Errorf("it took %v, want until the caller left", took)
+				}
+				wantTimes(t, f, 0)
+			})
+		})
+	}
 }
 
 func TestAttemptsOfOneCallHaveOneRequestID(t *testing.T) {

@@ -177,8 +177,8 @@ func TestTokens(t *testing.T) {
 		_, err := authorizations(&tokens).serve(t, two, source, setpoint.WithTokenOverInsecure()).Recommend(t.Context(), queue(web, 3, 50))
 		wantCode(t, err, codes.Unauthenticated)
 	})
-	t.Run("one that no header can hold is told before it is sent", func(t *testing.T) {
-		for _, token := range []string{"sec\nret", "secr\u00e9t", "secret\x7f"} {
+	t.Run("one that is empty, or that no header can hold, is told before it is sent", func(t *testing.T) {
+		for _, token := range []string{"", "sec\nret", "secr\u00e9t", "secret\x7f"} {
 			tokens = nil
 			_, err := authorizations(&tokens).serve(t, two, setpoint.WithToken(token), setpoint.WithTokenOverInsecure()).Recommend(t.Context(), queue(web, 3, 50))
 			wantCode(t, err, codes.Unauthenticated)

@@ -7,13 +7,18 @@ import (
 	"google.golang.org/grpc"
 )
 
-// withDefaultTimeout bounds calls without a deadline; 0: no bound.
-func withDefaultTimeout(timeout time.Duration) grpc.UnaryClientInterceptor {
-	return func(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
-		ctx, cancel := bounded(ctx, timeout)
-		defer cancel()
-		return invoke(ctx, method, req, reply, cc, options...)
-	}
+// boundCalls is an interceptor: a call ends with the client, and in time.
+func (c *Client) boundCalls(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	ctx, cancel := c.bounded(ctx)
+	defer cancel()
+	return invoke(ctx, method, req, reply, cc, options...)
+}
+
+// bounded returns a context that ends with the client, and has the default timeout if it had no deadline.
+func (c *Client) bounded(ctx context.Context) (context.Context, context.CancelFunc) {
+	ctx, cancel := bounded(ctx, c.config.timeout)
+	stop := context.AfterFunc(c.life, cancel)
+	return ctx, func() { stop(); cancel() }
 }
 
 // bounded adds a deadline to a context without one; 0: no deadline.

@@ -24,6 +24,9 @@ func (b bearer) GetRequestMetadata(ctx context.Context, _ ...string) (map[string
 	if err != nil {
 		return nil, fmt.Errorf("bearer token: %w", err)
 	}
+	if token == "" {
+		return nil, errors.New("bearer token: there is none")
+	}
 	if strings.ContainsFunc(token, func(r rune) bool { return r < ' ' || r > '~' }) {
 		return nil, errors.New("bearer token: it has a line break, or another character that no header may have")
 	}
