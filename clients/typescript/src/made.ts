@@ -1,5 +1,5 @@
 import { create, fromJson, isMessage, ScalarType } from "@bufbuild/protobuf";
-import type { DescField, DescMessage, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
+import type { DescField, DescMessage, JsonValue, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { invalid } from "./errors.js";
 import type { Violation } from "./errors.js";
 import { closest } from "./options.js";
@@ -26,9 +26,9 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
     return init;
   }
   const example = examples[schema.typeName];
-  if (example !== undefined && (typeof init === "string" || init instanceof Date)) {
+  if (example !== undefined && (typeof init !== "object" || init instanceof Date)) {
     try {
-      return fromJson(schema, init instanceof Date ? init.toISOString() : init);
+      return fromJson(schema, init instanceof Date ? init.toISOString() : init as JsonValue);
     } catch {
       wrong.push({ field: path, description: `must be as ${JSON.stringify(example)}, is ${said(init)}` });
       return undefined;

@@ -169,9 +169,10 @@ function callOf<I extends DescMessage>(method: AnyMethod & { input: I }, request
     body = rest[route.body] ?? {};
     delete rest[route.body];
   }
-  const query = new URLSearchParams();
+  const fields = new URLSearchParams();
   for (const [name, value] of Object.entries(rest)) {
-    query.set(name, String(value));
+    fields.set(name, String(value));
   }
-  return { verb: route.verb, path: path + (query.size > 0 ? `?${query}` : ""), body };
+  const query = String(fields); // their size is unknown to Node.js before 18.16 and to browsers of 2022
+  return { verb: route.verb, path: path + (query && `?${query}`), body };
 }

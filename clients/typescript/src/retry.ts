@@ -106,7 +106,8 @@ export class Retrier {
 
   /** closed ends delays. */
   constructor(policy: Partial<Retry> = {}, private readonly addresses: number, private readonly closed?: AbortSignal) {
-    this.policy = { ...defaultRetry, ...policy };
+    const given = Object.entries(policy).filter(([, value]) => value !== undefined);
+    this.policy = { ...defaultRetry, ...Object.fromEntries(given) };
     this.tokens = this.policy.budgetReserve;
   }
 

@@ -17,6 +17,8 @@ const { fromJson, toJson } = await import(pathToFileURL(createRequire(`${folder}
 setFlagsFromString("--expose-gc");
 setInterval(runInNewContext("gc"), 300).unref();
 
+delete URLSearchParams.prototype.size; // Node.js 18.0 has none
+
 let client, watch;
 
 process.on("warning", (warning) => {
@@ -46,10 +48,10 @@ function open(config) {
   const options = defined({
     timeoutMs: ms(config.timeout), maxBatch: config.maxBatch, tokenOverInsecure: config.tokenOverInsecure,
     token: config.tokenNone ? () => undefined : config.tokenNever ? () => new Promise(() => {}) : config.tokenFile === undefined ? config.token : setpoint.tokenFile(config.tokenFile),
-    retry: defined({
+    retry: { // what is undefined has its default
       maxAttempts: retry.maxAttempts, baseDelayMs: ms(retry.baseDelay), maxDelayMs: ms(retry.maxDelay),
       attemptTimeoutMs: ms(retry.attemptTimeout), budgetReserve: retry.budgetReserve, budgetRatio: retry.budgetRatio,
-    }),
+    },
     ...config.options,
   });
   if (way === "rest") {
