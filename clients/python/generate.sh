@@ -61,3 +61,13 @@ names=(setpoint/v1/*.proto)
 test -z "$google" || names+=(google/api/annotations.proto google/api/http.proto google/rpc/status.proto google/rpc/error_details.proto)
 "${protoc[@]}" --descriptor_set_in="$files" --python_out="$out" --pyi_out="$out" "${names[@]}"
 touch "$out/setpoint/v1/__init__.py"
+# protoc writes a second argument self for a field of that name, at which type checkers end.
+"$python" - "$out/setpoint/v1/operations_service_pb2.pyi" <<'PYTHON'
+import re
+import sys
+
+with open(sys.argv[1], "r+", encoding="utf-8") as file:
+    text = re.sub(r"def __init__\(self(?=.*\bself: )", "def __init__(__self", file.read())
+    file.seek(0)
+    file.write(text)
+PYTHON

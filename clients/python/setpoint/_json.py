@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 from datetime import datetime, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -49,7 +50,7 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
     if not isinstance(value, Mapping) or kind.full_name.startswith("google.protobuf."):
         return value  # ParseDict says what is wrong
     known = {name: field for field in kind.fields for name in (field.name, field.json_name)}
-    form = {}
+    form: dict[str, Any] = {}
     for name, one in value.items():
         at = f"{path}.{name}" if path else str(name)
         field = known.get(name)
@@ -60,16 +61,18 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
             wrong.append(Violation(at, "unknown field" + (f", did you mean {json.dumps(close[0])}?" if close else "")))
         elif one is None:
             continue
+        elif field.json_name in form:
+            wrong.append(Violation(at, "duplicate field"))  # by its other spelling
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
             if not isinstance(one, Mapping):
                 wrong.append(Violation(at, f"must be a mapping, is {_said(one)}"))
                 continue
             values = field.message_type.fields_by_name["value"]
-            form[name] = {key: _element(e, values, f"{at}.{key}", wrong, field.name) for key, e in one.items()}
+            form[field.json_name] = {key: _element(e, values, f"{at}.{key}", wrong, field.name) for key, e in one.items()}
         elif not _is_repeated(field):
-            form[name] = _element(one, field, at, wrong)
+            form[field.json_name] = _element(one, field, at, wrong)
         elif isinstance(one, (list, tuple)):
-            form[name] = [_element(e, field, f"{at}[{i}]", wrong) for i, e in enumerate(one)]
+            form[field.json_name] = [_element(e, field, f"{at}[{i}]", wrong) for i, e in enumerate(one)]
         else:
             wrong.append(Violation(at, f"must be a list, is {_said(one)}"))
     return form
@@ -99,6 +102,16 @@ def _is_whole(value: Any, bits: int, signed: bool) -> bool:
     if isinstance(value, bool) or not isinstance(value, str) and value != number:
         return False
     return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) if signed else 0 <= number < 2**bits
+
+
+_FRACTIONS = {FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT}
+
+
+def _is_finite(value: Any) -> bool:
+    try:
+        return not isinstance(value, bool) and math.isfinite(float(value))
+    except (TypeError, ValueError, OverflowError):
+        return False
 
 
 # Messages that are texts in JSON: what Python has for them, and what is wanted.
@@ -138,6 +151,8 @@ def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violatio
         wrong.append(Violation(path, f"must be a string, is {_said(value)}"))
     elif field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):
         wrong.append(Violation(path, f"must be a whole number of {_WHOLE[field.type][0]} bits, is {_said(value)}"))
+    elif field.type in _FRACTIONS and not _is_finite(value):
+        wrong.append(Violation(path, f"must be a finite number, is {_said(value)}"))
     elif field.type == FieldDescriptor.TYPE_BOOL and not isinstance(value, bool):
         wrong.append(Violation(path, f"must be true or false, is {_said(value)}"))
     return value

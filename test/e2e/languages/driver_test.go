@@ -193,7 +193,11 @@ func startPython(t *testing.T) client {
 		if err := os.CopyFS(filepath.Join(dir, "setpoint"), os.DirFS(filepath.Join(source, "setpoint"))); err != nil {
 			return err
 		}
-		return run(source, []string{"PYTHON=" + interpreter}, "./generate.sh", dir, "--google")
+		if err := run(source, []string{"PYTHON=" + interpreter}, "./generate.sh", dir, "--google"); err != nil {
+			return err
+		}
+		const types = "import pathlib, sys\nfor f in pathlib.Path(sys.argv[1]).rglob('*.pyi'): compile(f.read_text(), f, 'exec')"
+		return run(dir, nil, interpreter, "-c", types, dir)
 	})
 	driver, err := filepath.Abs("drivers/driver.py")
 	if err != nil {

@@ -1037,6 +1037,13 @@ func TestObjectsOfUsers(t *testing.T) {
 			{"more replicas than there may be", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3_000_000_000} }, []string{"scale.specReplicas"}},
 			{"a generation that is none", func(request, _, _ map[string]any) { request["generation"] = "first" }, []string{"generation"}},
 			{"a word for a number", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": "three"} }, []string{"scale.specReplicas"}},
+			{"a word for a fraction", func(request, _, _ map[string]any) {
+				request["podMetrics"] = []any{map[string]any{"pod": "web-a", "windowSeconds": "half"}}
+			}, []string{"podMetrics[0].windowSeconds"}},
+			{"true for a fraction", func(request, _, _ map[string]any) {
+				request["podMetrics"] = []any{map[string]any{"pod": "web-a", "windowSeconds": true}}
+			}, []string{"podMetrics[0].windowSeconds"}},
+			{"a field in both spellings", func(_, spec, _ map[string]any) { spec["max_replicas"] = 30 }, []string{"spec.max_replicas"}},
 			{"an object for a list", func(request, _, metric map[string]any) { request["externalMetrics"] = metric }, []string{"externalMetrics"}},
 			{"a list for an object", func(request, spec, _ map[string]any) { request["spec"] = []any{spec} }, []string{"spec"}},
 			{"a text for an object", func(request, _, _ map[string]any) { request["spec"] = "y" }, []string{"spec"}},
@@ -1048,6 +1055,9 @@ func TestObjectsOfUsers(t *testing.T) {
 			}, nil},
 			{"a duration that is none", func(request, _, _ map[string]any) {
 				request["options"] = map[string]any{"cpuInitializationPeriod": "5m"}
+			}, []string{"options.cpuInitializationPeriod"}},
+			{"a number for a duration", func(request, _, _ map[string]any) {
+				request["options"] = map[string]any{"cpuInitializationPeriod": 300}
 			}, []string{"options.cpuInitializationPeriod"}},
 			{"a time that is none", func(request, _, _ map[string]any) { request["evaluationTime"] = "yesterday" }, []string{"evaluationTime"}},
 		} {
@@ -1071,6 +1081,9 @@ func TestObjectsOfUsers(t *testing.T) {
 			}
 			if !slices.Equal(got.Error.Violations, tc.fields) {
 				t.Errorf("%s: %v, want %v", tc.name, got.Error, tc.fields)
+			}
+			if strings.HasSuffix(tc.fields[0], "Period") && !strings.Contains(got.Error.Message, "300s") {
+				t.Errorf("%s: %v, want how to write it", tc.name, got.Error)
 			}
 			// In a batch it fails alone.
 			good := object(t, queue(target(t, "good"), 3, 50))
