@@ -363,7 +363,7 @@ func (x *ShadowState) GetShadowReplicaSeconds() int64 {
 // A spec that callers sent, or the stored spec that they used.
 type SpecInUse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Hash of spec and options: 16 hexadecimal digits, as in Decision.spec_hash.
+	// Hash of spec, options and stages: 16 hexadecimal digits, as in Decision.spec_hash.
 	Hash string `protobuf:"bytes,1,opt,name=hash,proto3" json:"hash,omitempty"`
 	// The spec.
 	Spec *HorizontalPodAutoscalerSpec `protobuf:"bytes,2,opt,name=spec,proto3" json:"spec,omitempty"`
@@ -1108,7 +1108,7 @@ type Decision struct {
 	Outcome string `protobuf:"bytes,11,opt,name=outcome,proto3" json:"outcome,omitempty"`
 	// The numbers that limited it. Absent: the log does not have them.
 	Basis *DecisionBasis `protobuf:"bytes,12,opt,name=basis,proto3" json:"basis,omitempty"`
-	// Hash of the spec and the options that decided: 16 hexadecimal digits, the start of a
+	// Hash of the spec, the options and the stages that decided: 16 hexadecimal digits, the start of a
 	// SHA-256. Equal hashes mean equal specs, whatever encoding the calls had. Empty: unknown.
 	SpecHash string `protobuf:"bytes,13,opt,name=spec_hash,json=specHash,proto3" json:"spec_hash,omitempty"`
 	// What is the matter, each at most once: "METRICS_FAILING" (a metric can't be read or
@@ -2239,7 +2239,7 @@ type TargetSpec struct {
 	// allows; reported values of these metrics do not count. Absent: all metrics are
 	// reported.
 	Queries []*MetricQuery `protobuf:"bytes,11,rep,name=queries,proto3" json:"queries,omitempty"`
-	// Hash of spec and options, as in Decision.spec_hash: callers use this spec if the target's
+	// Hash of spec, options and stages, as in Decision.spec_hash: callers use this spec if the target's
 	// spec_in_use has the same. Output only.
 	Hash string `protobuf:"bytes,12,opt,name=hash,proto3" json:"hash,omitempty"`
 	// Stages around the decisions of polls. Absent: none.
