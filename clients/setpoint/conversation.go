@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/deadline"
 )
 
 // run opens a stream whenever there is something to send and none is open.
@@ -40,9 +41,10 @@ func (s *Stream) run() {
 			s.failAll(false, err)
 			continue
 		}
-		if !s.requeue(err) {
+		delay := s.client.retries.delay(failures, least)
+		if !s.requeue(err, delay) {
 			failures = 0 // a new request starts at zero
-		} else if !s.client.retries.wait(s.life, failures, least) {
+		} else if !s.client.retries.budget.withdraw() || !deadline.Sleep(s.life, delay) {
 			s.failAll(false, err)
 		}
 	}
@@ -139,16 +141,17 @@ func (s *Stream) tried() {
 	}
 }
 
-// requeue queues the unanswered requests again, in their order. Those without attempts left fail
-// with the error that ended the stream. It reports whether any are queued.
-func (s *Stream) requeue(err error) bool {
+// requeue queues the unanswered requests again, in their order. Those without attempts left, or
+// without time for the delay, fail with the error that ended the stream. It reports whether any are
+// queued.
+func (s *Stream) requeue(err error, delay time.Duration) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.queue = nil
 	for _, call := range s.waiting {
 		switch {
 		case call.delayed: // its timer queues it
-		case call.attempts >= s.client.retries.policy.MaxAttempts:
+		case call.attempts >= s.client.retries.policy.MaxAttempts, call.ends(delay):
 			s.settleLocked(call, Result{Err: err})
 		default:
 			_ = call.told.by(err)

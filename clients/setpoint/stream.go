@@ -48,10 +48,16 @@ type streamCall struct {
 	id     string
 	// message is the encoded request; it shares no memory with the caller's.
 	message  *setpointv1.StreamRecommendRequest
+	deadline time.Time   // zero: none
 	attempts int         // guarded by Stream.mu
 	told     told        // guarded by Stream.mu
 	delayed  bool        // guarded by Stream.mu; waits for its retry
 	answer   chan Result // has room for one
+}
+
+// ends reports whether the call's time is over after a delay.
+func (c *streamCall) ends(delay time.Duration) bool {
+	return !c.deadline.IsZero() && time.Until(c.deadline) <= delay
 }
 
 // Stream returns a stream with at most inFlight unanswered requests; further ones wait. 0:
@@ -81,7 +87,7 @@ func (s *Stream) Recommend(ctx context.Context, req *setpointv1.RecommendRequest
 	case <-s.life.Done():
 		return nil, errClosed
 	}
-	call, err := s.add(req)
+	call, err := s.add(ctx, req)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +109,7 @@ func (s *Stream) Close() {
 var errClosed = status.Error(codes.Canceled, "the stream is closed")
 
 // add registers a request.
-func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
+func (s *Stream) add(ctx context.Context, req *setpointv1.RecommendRequest) (*streamCall, error) {
 	message, err := encoded(identified(req))
 	if err != nil {
 		return nil, err
@@ -115,6 +121,7 @@ func (s *Stream) add(req *setpointv1.RecommendRequest) (*streamCall, error) {
 	}
 	s.number++
 	call := &streamCall{number: s.number, id: strconv.FormatUint(s.number, 10), message: message, answer: make(chan Result, 1)}
+	call.deadline, _ = ctx.Deadline()
 	message.Id = call.id
 	if size, most := proto.Size(message), s.client.config.maxSendBytes; size > most { // it would end the stream of all
 		return nil, status.Errorf(codes.ResourceExhausted, "the request has %d bytes, more than the %d that may be sent", size, most)
@@ -186,13 +193,14 @@ func (s *Stream) take(response *setpointv1.StreamRecommendResponse) error {
 		return result.Err
 	}
 	least, again := retries.mayRepeat(s.life, call.attempts, result.Err)
-	if !again || !retries.budget.withdraw() {
+	delay := retries.delay(call.attempts, least)
+	if !again || call.ends(delay) || !retries.budget.withdraw() {
 		s.settleLocked(call, result)
 		return nil
 	}
 	_ = call.told.by(result.Err)
 	call.delayed = true
-	time.AfterFunc(retries.delay(call.attempts, least), func() {
+	time.AfterFunc(delay, func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if call.delayed = false; s.waiting[call.id] == call {

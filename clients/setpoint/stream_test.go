@@ -449,23 +449,24 @@ func TestAStreamThatAnswersTwiceAndIsSilent(t *testing.T) {
 func TestAStreamThatCannotBeOpened(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		code    codes.Code
+		err     error
 		streams int
 		took    time.Duration
 	}{
-		{"is tried again where that may help", codes.Unavailable, 4, 700 * ms},
-		{"is given up where it does not", codes.Unauthenticated, 1, 0},
-		{"such as with a service that has none", codes.Unimplemented, 1, 0},
+		{"is tried again where that may help", problem(codes.Unavailable), 4, 700 * ms},
+		{"is given up where it does not", problem(codes.Unauthenticated), 1, 0},
+		{"such as with a service that has none", problem(codes.Unimplemented), 1, 0},
+		{"or would help after the deadline only", problem(codes.ResourceExhausted, comeBack(time.Minute)), 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var s script
-				client := s.play(refuse(tt.code)).serve(t, two)
+				client := s.play(func(recommendStream) error { return tt.err }).serve(t, two)
 				stream := client.Stream(0)
 				for range 2 { // a stream that failed can be used again
 					before, begun := len(s.streams), time.Now()
 					_, err := stream.Recommend(t.Context(), queue(web, 3, 50))
-					wantCode(t, err, tt.code)
+					wantCode(t, err, status.Code(tt.err))
 					if got, took := len(s.streams)-before, time.Since(begun); got != tt.streams || took != tt.took {
 						t.Errorf("it was tried %d times in %v, want %d times in %v", got, took, tt.streams, tt.took)
 					}
@@ -492,6 +493,7 @@ func TestErrorsOfRequestsOfAStream(t *testing.T) {
 	}{
 		{"that may pass are tried again on it", problem(codes.Aborted), 4, 700 * ms},
 		{"when the server says so", problem(codes.ResourceExhausted, comeBack(time.Second)), 4, 3700 * ms},
+		{"not later than their callers' deadline", problem(codes.ResourceExhausted, comeBack(time.Minute)), 1, 0},
 		{"others are not", problem(codes.InvalidArgument), 1, 0},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
