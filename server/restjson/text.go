@@ -22,6 +22,9 @@ func checkText(data []byte, msg proto.Message) error {
 	if len(bytes.TrimSpace(data)) == 0 {
 		return wholeText("the body is empty; send a JSON object such as %s", sketch(msg))
 	}
+	if bytes.HasPrefix(data, []byte("\ufeff")) {
+		return wholeText("the body begins with a byte order mark; send it without")
+	}
 	if i := invalidUTF8(data); i >= 0 {
 		return wholeText("invalid UTF-8 at %s: the byte 0x%x", placeOf(data, i), data[i])
 	}

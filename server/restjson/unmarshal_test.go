@@ -244,6 +244,7 @@ func TestUnmarshalRefusesTexts(t *testing.T) {
 		{"a control character", "{\"requestId\": \"a\x01b\"}", "syntax error at line 1, column 17: invalid character '\\x01' in string literal, near `{\"requestId\": \"a b\"}`"},
 		{"something after the object", `{"dryRun": true} {}`, "unexpected data after the JSON value at line 1, column 18: `{}`"},
 		{"a bracket too many", `{"dryRun": true}}`, "unexpected data after the JSON value at line 1, column 17: `}`"},
+		{"a mark before the text, as some editors write it", "\ufeff{}", "the body begins with a byte order mark; send it without"},
 		{"bytes that are not UTF-8", "{\"requestId\": \"\xff\"}", `invalid UTF-8 at line 1, column 16: the byte 0xff`},
 		{"lists nested without end", strings.Repeat("[", 10000), `nested more than 100 levels deep at line 1, column 101`},
 		{"objects nested too deeply", strings.Repeat(`{"spec":`, 10000) + "1" + strings.Repeat("}", 10000), `nested more than 100 levels deep at line 1, column 801`},
