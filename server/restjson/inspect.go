@@ -200,7 +200,7 @@ func (in *inspection) entries(fd protoreflect.FieldDescriptor) {
 	seen := map[string]bool{}
 	for in.open(); in.more(); {
 		key := in.name()
-		in.at("["+nameText(key)+"]", func() {
+		in.at("["+quote(key)+"]", func() {
 			if seen[key] {
 				in.report("duplicate key")
 				in.skip()

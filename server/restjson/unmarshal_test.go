@@ -147,7 +147,7 @@ func TestUnmarshalViolations(t *testing.T) {
 		{
 			"a map key that is there twice",
 			`{"pods": [{"overhead": {"cpu": "1", "nvidia.com/gpu": "1", "cpu": 2, "nvidia.com/gpu": "2"}}]}`,
-			[]string{`pods[0].overhead[cpu]: duplicate key`, `pods[0].overhead[nvidia.com/gpu]: duplicate key`},
+			[]string{`pods[0].overhead["cpu"]: duplicate key`, `pods[0].overhead["nvidia.com/gpu"]: duplicate key`},
 		},
 		{
 			"a time in another form",
@@ -170,14 +170,14 @@ func TestUnmarshalViolations(t *testing.T) {
 		{
 			"null in a list or a map",
 			`{"pods": [null, {"overhead": {"cpu": null}}], "spec": {"metrics": [{}, null]}}`,
-			[]string{`pods[0]: must not be null`, `pods[1].overhead[cpu]: must not be null`, `spec.metrics[1]: must not be null`},
+			[]string{`pods[0]: must not be null`, `pods[1].overhead["cpu"]: must not be null`, `spec.metrics[1]: must not be null`},
 		},
 		{
 			"a quantity that is neither string nor number",
 			`{"options": {"tolerance": true}, "pods": [{"overhead": {"cpu": {}}}], "customMetrics": [{"value": ["1"]}]}`,
 			[]string{
 				`options.tolerance: must be a quantity such as "500m", is a boolean (true)`,
-				`pods[0].overhead[cpu]: must be a quantity such as "500m", is an object`,
+				`pods[0].overhead["cpu"]: must be a quantity such as "500m", is an object`,
 				`customMetrics[0].value: must be a quantity such as "500m", is a list`,
 			},
 		},
@@ -186,7 +186,7 @@ func TestUnmarshalViolations(t *testing.T) {
 			`{"customMetrics": [{"value": 1, "metric": {"name": 2, "selector": {"matchLabels": {"shard": 3}}}}]}`,
 			[]string{
 				`customMetrics[0].metric.name: must be a string, is a number (2)`,
-				`customMetrics[0].metric.selector.matchLabels[shard]: must be a string, is a number (3)`,
+				`customMetrics[0].metric.selector.matchLabels["shard"]: must be a string, is a number (3)`,
 			},
 		},
 		{

@@ -325,7 +325,7 @@ func TestBadBodiesAreRefusedAndRecordNothing(t *testing.T) {
 		{"Infinity in quotes", strings.Replace(servertest.WebBody, `"windowSeconds": 30`, `"windowSeconds": "Infinity"`, 1), "podMetrics[0].windowSeconds"},
 		{"a number beyond any", strings.Replace(servertest.WebBody, `"windowSeconds": 30`, `"windowSeconds": 1e999`, 1), "podMetrics[0].windowSeconds"},
 		{"no policies", strings.Replace(servertest.WebBody, `"stabilizationWindowSeconds": 120`, `"policies": []`, 1), "spec.behavior.scaleDown.policies"},
-		{"a boolean for a quantity", strings.Replace(servertest.WebBody, `"500m"`, `true`, 1), "pods[1].containers[0].requests[cpu]"},
+		{"a boolean for a quantity", strings.Replace(servertest.WebBody, `"500m"`, `true`, 1), `pods[1].containers[0].requests["cpu"]`},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			a := s.Ask(t, http.MethodPost, servertest.RecommendPath(servertest.Web), tt.body)

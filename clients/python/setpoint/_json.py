@@ -68,7 +68,7 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
                 wrong.append(Violation(at, f"must be a mapping, is {_said(one)}"))
                 continue
             values = field.message_type.fields_by_name["value"]
-            form[field.json_name] = {key: _element(e, values, f"{at}.{key}", wrong, field.name) for key, e in one.items()}
+            form[field.json_name] = {key: _element(e, values, f"{at}[{json.dumps(str(key))}]", wrong, field.name) for key, e in one.items()}
         elif not _is_repeated(field):
             form[field.json_name] = _element(one, field, at, wrong)
         elif isinstance(one, (list, tuple)):

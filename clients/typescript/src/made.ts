@@ -72,11 +72,11 @@ function fieldOf(field: DescField, value: unknown, path: string, wrong: Violatio
     return value.map((one: unknown, i) => elementOf(field, one, `${path}[${i}]`, wrong));
   }
   if (field.fieldKind === "map") {
-    if (typeof value !== "object" || value === null) {
+    if (typeof value !== "object" || value === null || Array.isArray(value)) {
       wrong.push({ field: path, description: `must be an object, is ${said(value)}` });
       return undefined;
     }
-    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, elementOf(field, one, `${path}.${key}`, wrong)]));
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, elementOf(field, one, `${path}[${JSON.stringify(key)}]`, wrong)]));
   }
   return elementOf(field, value, path, wrong);
 }
@@ -102,7 +102,7 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
 
 function isWhole(value: string | number | bigint, bits: number, isUnsigned: boolean): boolean {
   try {
-    const whole = BigInt(value);
+    const whole = BigInt(typeof value === "string" ? value.trim() || "none" : value); // BigInt takes an empty text for 0
     return whole === (isUnsigned ? BigInt.asUintN(bits, whole) : BigInt.asIntN(bits, whole));
   } catch {
     return false; // it is none

@@ -1036,6 +1036,7 @@ func TestObjectsOfUsers(t *testing.T) {
 			{"half a replica", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3.5} }, []string{"scale.specReplicas"}},
 			{"more replicas than there may be", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": 3_000_000_000} }, []string{"scale.specReplicas"}},
 			{"a generation that is none", func(request, _, _ map[string]any) { request["generation"] = "first" }, []string{"generation"}},
+			{"a generation that is empty", func(request, _, _ map[string]any) { request["generation"] = "" }, []string{"generation"}},
 			{"a word for a number", func(request, _, _ map[string]any) { request["scale"] = map[string]any{"specReplicas": "three"} }, []string{"scale.specReplicas"}},
 			{"a word for a fraction", func(request, _, _ map[string]any) {
 				request["podMetrics"] = []any{map[string]any{"pod": "web-a", "windowSeconds": "half"}}
@@ -1044,6 +1045,8 @@ func TestObjectsOfUsers(t *testing.T) {
 				request["podMetrics"] = []any{map[string]any{"pod": "web-a", "windowSeconds": true}}
 			}, []string{"podMetrics[0].windowSeconds"}},
 			{"a field in both spellings", func(_, spec, _ map[string]any) { spec["max_replicas"] = 30 }, []string{"spec.max_replicas"}},
+			{"a number for a label", func(_, _, metric map[string]any) { metric["labels"] = map[string]any{"a": 5} }, []string{`externalMetrics[0].labels["a"]`}},
+			{"a list for labels", func(_, _, metric map[string]any) { metric["labels"] = []any{"a"} }, []string{"externalMetrics[0].labels"}},
 			{"an object for a list", func(request, _, metric map[string]any) { request["externalMetrics"] = metric }, []string{"externalMetrics"}},
 			{"a list for an object", func(request, spec, _ map[string]any) { request["spec"] = []any{spec} }, []string{"spec"}},
 			{"a text for an object", func(request, _, _ map[string]any) { request["spec"] = "y" }, []string{"spec"}},
