@@ -29,7 +29,7 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		want  string
 	}{
 		{"unknown command", "", []string{"recomend"}, `unknown command "recomend"; did you mean recommend?; see setpoint --help`},
-		{"unknown flag", "", []string{"serve", "--grpc-adress", ":1"}, "unknown flag: --grpc-adress; see setpoint serve --help"},
+		{"unknown flag", "", []string{"serve", "--grpc-adress", ":1"}, "unknown flag: --grpc-adress; did you mean --grpc-address?; see setpoint serve --help"},
 		{"argument that is not taken", "", []string{"serve", "now"}, `unexpected argument "now"`},
 		{"recommend without a file", "", []string{"recommend"}, "--file is required"},
 		{"file that is not there", "", []string{"recommend", "-f", "nowhere.yaml"}, "open nowhere.yaml: no such file"},

@@ -17,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -24,6 +25,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // Exit codes.
@@ -84,6 +86,17 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 			text = of[1] + "must be " + kinds[of[2]]
 			if of[3] == strconv.ErrRange.Error() {
 				text = of[1] + "is out of range"
+			}
+		}
+		if name, is := strings.CutPrefix(text, "unknown flag: --"); is {
+			var names []string
+			cmd.Flags().VisitAll(func(f *pflag.Flag) {
+				if !f.Hidden {
+					names = append(names, f.Name)
+				}
+			})
+			if guess, ok := spelling.Closest(name, names); ok {
+				text += "; did you mean --" + guess + "?"
 			}
 		}
 		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
