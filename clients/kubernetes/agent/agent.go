@@ -7,6 +7,7 @@ import (
 	"math"
 	"net/http"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -152,6 +153,11 @@ func (a *Agent) Run(ctx context.Context, loop *agent.Loop) error {
 		return err
 	}
 	defer w.events.stop()
+	defer w.watch(ctx)()
+	if !w.cache.WaitForCacheSync(ctx) || !w.pods.Wait(ctx) {
+		return nil // it stops
+	}
+	a.ready.Store(true)
 	defer a.ready.Store(false)
 	if e := a.options.Election; e != nil {
 		a.options.Log.Info("standing by until elected", zap.String("lease", e.Name), zap.Duration("maxFailover", e.MaxFailover()))
@@ -177,7 +183,28 @@ func newScheme() (*runtime.Scheme, error) {
 type wiring struct {
 	manager manager.Manager
 	events  *events
+	cache   cache.Cache
+	pods    *podcache.Namespaces
 }
+
+// watch starts to read the cluster, also for a standby. The returned function ends that, after the last reconcile.
+func (w *wiring) watch(ctx context.Context) (stop func()) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	var watching sync.WaitGroup
+	watching.Go(func() { _ = w.cache.Start(ctx) }) // fails only when it runs already
+	watching.Go(func() { _ = w.pods.Start(ctx) })  // never fails
+	return func() {
+		cancel()
+		watching.Wait()
+	}
+}
+
+// running is a cache for a manager, which need not start it: a manager whose cache is not filled yet, for want of a
+// right, can't be stopped.
+type running struct{ cache.Cache }
+
+// Start implements cache.Cache.
+func (running) Start(ctx context.Context) error { <-ctx.Done(); return nil }
 
 // wire creates the parts of a run. What it starts stops with the context.
 func (a *Agent) wire(ctx context.Context) (*wiring, error) {
@@ -200,7 +227,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 	if err != nil {
 		return nil, err
 	}
-	mgr, err := a.newManager(ctx, scheme, clients.Mapper(), events)
+	mgr, watched, err := a.newManager(ctx, scheme, clients.Mapper(), events)
 	if err != nil {
 		events.stop()
 		return nil, err
@@ -228,11 +255,11 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		shadowing.SetMaxAge(d)
 	}
 	a.reads.of(acting, shadowing)
-	if err := a.addRunnables(ctx, mgr, pods); err != nil {
+	if err := a.addRunnables(ctx, mgr); err != nil {
 		events.stop()
 		return nil, err
 	}
-	return &wiring{manager: mgr, events: events}, nil
+	return &wiring{manager: mgr, events: events, cache: watched, pods: pods}, nil
 }
 
 // How long a starting agent waits until discovery has the kinds that it watches: an API server
@@ -273,7 +300,8 @@ func (a *Agent) awaitKinds(ctx context.Context, mapper meta.ResettableRESTMapper
 	return nil
 }
 
-func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper meta.RESTMapper, events *events) (manager.Manager, error) {
+// newManager returns a manager, and its cache, which is to be started first.
+func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper meta.RESTMapper, events *events) (m manager.Manager, watched cache.Cache, err error) {
 	skip := true
 	o := manager.Options{
 		Scheme:         scheme,
@@ -286,6 +314,10 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 			DefaultNamespaces:        map[string]cache.Config{},
 			DefaultWatchErrorHandler: transport.WatchFailed,
 		},
+		NewCache: func(config *rest.Config, o cache.Options) (cache.Cache, error) {
+			watched, err = cache.New(config, o)
+			return running{watched}, err
+		},
 		GracefulShutdownTimeout: &a.options.DrainTimeout,
 	}
 	o.Controller.SkipNameValidation = &skip // a process may run several agents
@@ -295,12 +327,13 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 	if e := a.options.Election; e != nil {
 		lock, err := newLock(a.config, e, scheme, events)
 		if err != nil {
-			return nil, fmt.Errorf("leader election: %w", err)
+			return nil, nil, fmt.Errorf("leader election: %w", err)
 		}
 		o.LeaderElection, o.LeaderElectionReleaseOnCancel, o.LeaderElectionResourceLockInterface = true, true, lock
 		o.LeaseDuration, o.RenewDeadline, o.RetryPeriod = &e.LeaseDuration, &e.RenewDeadline, &e.RetryPeriod
 	}
-	return manager.New(a.config, o)
+	m, err = manager.New(a.config, o)
+	return m, watched, err
 }
 
 func (a *Agent) newStore(c client.Client) *store {
@@ -315,10 +348,7 @@ func (a *Agent) newStore(c client.Client) *store {
 }
 
 // addRunnables adds the agent's runnables to the manager.
-func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *podcache.Namespaces) error {
-	if err := mgr.Add(pods); err != nil {
-		return err
-	}
+func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager) error {
 	indexes := mgr.GetFieldIndexer()
 	if err := indexes.IndexField(ctx, &autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA); err != nil {
 		return fmt.Errorf("watch HorizontalPodAutoscalers: %w", err)
@@ -327,7 +357,7 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 	if err != nil {
 		return err
 	}
-	if err := a.watch(ctx, mgr, c, pods); err != nil {
+	if err := a.watch(ctx, mgr, c); err != nil {
 		return err
 	}
 	return errors.Join(
@@ -338,12 +368,6 @@ func (a *Agent) addRunnables(ctx context.Context, mgr manager.Manager, pods *pod
 			a.loop.Announce(ctx)
 			<-ctx.Done()
 			a.metrics.leading.Set(0)
-			return nil
-		})),
-		mgr.Add(always(func(ctx context.Context) error {
-			if mgr.GetCache().WaitForCacheSync(ctx) && pods.Wait(ctx) {
-				a.ready.Store(true)
-			}
 			return nil
 		})),
 	)
@@ -361,11 +385,8 @@ func (a *Agent) controllerOptions() controller.TypedOptions[Key] {
 }
 
 // watch makes the controller watch the sources.
-func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key], pods *podcache.Namespaces) error {
+func (a *Agent) watch(ctx context.Context, mgr manager.Manager, c controller.TypedController[Key]) error {
 	if err := c.Watch(a.queue); err != nil {
-		return err
-	}
-	if err := c.Watch(podSource{pods}); err != nil {
 		return err
 	}
 	if slices.Contains(a.options.Sources, HPA) {

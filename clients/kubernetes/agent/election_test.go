@@ -4,7 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -13,10 +17,13 @@ import (
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+
+	"github.com/setpoint-dev/setpoint/clients/agent"
 )
 
 // lease is a Lease in memory.
@@ -157,4 +164,52 @@ func TestAnAgentWaitsForRights(t *testing.T) {
 			t.Errorf("it ended after %s: %v", waited, err)
 		}
 	})
+}
+
+// An agent that waits for rights can be stopped: the manager would go on for ever, and use a processor.
+func TestAnAgentStopsWithoutRights(t *testing.T) {
+	t.Parallel()
+	refused := make(chan struct{}, 1)
+	resources := map[string]string{
+		"/api":                 `{"kind": "APIVersions", "versions": ["v1"]}`,
+		"/api/v1":              `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod", "namespaced": true}]}`,
+		"/apis":                `{"kind": "APIGroupList", "groups": [{"name": "autoscaling", "versions": [{"groupVersion": "autoscaling/v2", "version": "v2"}], "preferredVersion": {"groupVersion": "autoscaling/v2", "version": "v2"}}]}`,
+		"/apis/autoscaling/v2": `{"kind": "APIResourceList", "groupVersion": "autoscaling/v2", "resources": [{"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": true}]}`,
+	}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if answer, ok := resources[r.URL.Path]; ok || r.URL.Path == "/readyz" {
+			_, _ = io.WriteString(w, answer) // the client sees it
+			return
+		}
+		w.WriteHeader(http.StatusForbidden)
+		if strings.HasSuffix(r.URL.Path, "/horizontalpodautoscalers") {
+			select {
+			case refused <- struct{}{}:
+			default:
+			}
+		}
+	}))
+	defer server.Close()
+	a, err := New(&rest.Config{Host: server.URL}, Options{Cluster: "demo", Sources: []Source{HPA}, SyncPeriod: period, Workers: 1, RequestTimeout: period, DrainTimeout: period, Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	loop, err := agent.New(a.Platform(), agent.Service{Calls: struct{ agent.Recommender }{}}, agent.Options{Cluster: "demo", Sources: kinds, Period: period, Log: testLog(t)}, a.Queue())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx, loop) }()
+	<-refused
+	stop()
+	select {
+	case err := <-ended:
+		if err != nil || a.Ready() == nil {
+			t.Errorf("it ended with %v, ready: %v", err, a.Ready())
+		}
+	case <-time.After(30 * time.Second):
+		t.Error("it does not stop")
+	}
 }

@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
-	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 )
 
 type queue = workqueue.TypedRateLimitingInterface[Key]
@@ -71,17 +70,4 @@ func (w *wakeable) add(keys ...Key) {
 	for _, key := range keys {
 		q.Add(key)
 	}
-}
-
-// podSource makes the controller wait for the pods. It implements
-// source.TypedSyncingSource.
-type podSource struct{ pods *podcache.Namespaces }
-
-// Start implements source.TypedSource.
-func (podSource) Start(context.Context, queue) error { return nil }
-
-// WaitForSync implements source.TypedSyncingSource.
-func (s podSource) WaitForSync(ctx context.Context) error {
-	s.pods.Wait(ctx) // until the end, if need be: transport.Refusals tells of rights
-	return nil
 }

@@ -76,7 +76,7 @@ func (c *Namespaces) CountPods(namespace string) int {
 	return 0
 }
 
-// Start implements manager.Runnable.
+// Start runs the informers until the context ends.
 func (c *Namespaces) Start(ctx context.Context) error {
 	done := make(chan struct{}, len(c.informers))
 	for _, informer := range c.informers {
@@ -90,10 +90,6 @@ func (c *Namespaces) Start(ctx context.Context) error {
 	}
 	return nil
 }
-
-// NeedLeaderElection implements manager.LeaderElectionRunnable: a standby keeps
-// its caches warm.
-func (c *Namespaces) NeedLeaderElection() bool { return false }
 
 // Wait waits until the informers have listed all pods; false: the context ended first.
 func (c *Namespaces) Wait(ctx context.Context) bool {
