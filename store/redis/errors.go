@@ -124,7 +124,7 @@ func (e replyError) Error() string { return string(e) }
 func (replyError) RedisError()     {}
 
 // inScript finds what Redis 6 puts before the error of a command in a script.
-var inScript = regexp.MustCompile(`@user_script: \d+: -([A-Z]+ .*)`)
+var inScript = regexp.MustCompile(`@user_script: ?\d+: -?([A-Z]+ .*)`)
 
 // ofCommand returns the error of a script's command as newer versions reply it, with its word first.
 func ofCommand(err error) error {

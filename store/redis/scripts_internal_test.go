@@ -359,21 +359,25 @@ func (a answers) ProcessHook(goredis.ProcessHook) goredis.ProcessHook {
 	}
 }
 
-// Redis 6 puts words before what a command of a script failed with; the store is away by it nevertheless, and says why.
+// Redis 6 puts words before what a command of a script failed with; it is told from others nevertheless.
 func TestErrorsOfCommandsInScripts(t *testing.T) {
 	t.Parallel()
-	for _, text := range []string{
-		"NOREPLICAS Not enough good replicas to write.",
-		"MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.",
-		"READONLY You can't write against a read only replica.",
-		"OOM command not allowed when used memory > 'maxmemory'.",
+	for text, kind := range map[string]error{
+		"NOREPLICAS Not enough good replicas to write.":                                                       store.ErrUnavailable,
+		"MISCONF Redis is configured to save RDB snapshots, but it is currently not able to persist on disk.": store.ErrUnavailable,
+		"READONLY You can't write against a read only replica.":                                               store.ErrUnavailable,
+		"OOM command not allowed when used memory > 'maxmemory'.":                                             store.ErrUnavailable,
+		"WRONGTYPE Operation against a key holding the wrong kind of value":                                   store.ErrUnreadable,
 	} {
-		for _, words := range []string{"", "@user_script: 3: -", "ERR Error running script (call to f_191b): @user_script:14: @user_script: 14: -"} {
+		for _, words := range []string{
+			"", "@user_script: 3: -",
+			"ERR Error running script (call to f_191b): @user_script:14: @user_script: 14: -", "ERR Error running script (call to f_191b): @user_script:14: ",
+		} {
 			s := openOn(t, "redis://127.0.0.1:1", "a:", func(o *Options) { o.MaxAttempts = 1 })
 			s.client.AddHook(answers{reply(words + text)})
 			_, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Old: "old"})
 			var answer goredis.Error
-			if !errors.Is(err, store.ErrUnavailable) || !errors.As(err, &answer) || answer.Error() != text {
+			if !errors.Is(err, kind) || !errors.As(err, &answer) || answer.Error() != text {
 				t.Errorf("%s%s: %v", words, text, err)
 			}
 		}
