@@ -150,6 +150,9 @@ func (a *Agent) Run(ctx context.Context, loop *agent.Loop) error {
 	}
 	w, err := a.wire(ctx)
 	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
 		return err
 	}
 	defer w.events.stop()

@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -166,50 +165,68 @@ func TestAnAgentWaitsForRights(t *testing.T) {
 	})
 }
 
-// An agent that waits for rights can be stopped: the manager would go on for ever, and use a processor.
+// An agent that waits for rights can be stopped: the manager would go on for ever, and use a processor. One that waits for its
+// definition ends without an error, too.
 func TestAnAgentStopsWithoutRights(t *testing.T) {
 	t.Parallel()
-	refused := make(chan struct{}, 1)
-	resources := map[string]string{
+	for name, tt := range map[string]struct {
+		sources []Source
+		asked   string // when it is stopped
+	}{
+		"without a right":    {[]Source{HPA}, "/apis/autoscaling/v2/horizontalpodautoscalers"},
+		"without definition": {[]Source{HPA, Autoscaler}, "/apis/autoscaling/v2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			asked := make(chan struct{}, 1)
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if r.URL.Path == tt.asked {
+					select {
+					case asked <- struct{}{}:
+					default:
+					}
+				}
+				refuseAll(w, r)
+			}))
+			defer server.Close()
+			a, err := New(&rest.Config{Host: server.URL}, Options{Cluster: "demo", Sources: tt.sources, SyncPeriod: period, Workers: 1, RequestTimeout: period, DrainTimeout: period, Log: testLog(t)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			loop, err := agent.New(a.Platform(), agent.Service{Calls: struct{ agent.Recommender }{}}, agent.Options{Cluster: "demo", Sources: kinds, Period: period, Log: testLog(t)}, a.Queue())
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, stop := context.WithCancel(t.Context())
+			defer stop()
+			ended := make(chan error, 1)
+			go func() { ended <- a.Run(ctx, loop) }()
+			<-asked
+			stop()
+			select {
+			case err := <-ended:
+				if err != nil || a.Ready() == nil {
+					t.Errorf("it ended with %v, ready: %v", err, a.Ready())
+				}
+			case <-time.After(30 * time.Second):
+				t.Error("it does not stop")
+			}
+		})
+	}
+}
+
+// refuseAll answers as an API server that says which kinds it has, without Autoscalers, and refuses all else.
+func refuseAll(w http.ResponseWriter, r *http.Request) {
+	answer, ok := map[string]string{
+		"/readyz":              "ok",
 		"/api":                 `{"kind": "APIVersions", "versions": ["v1"]}`,
 		"/api/v1":              `{"kind": "APIResourceList", "groupVersion": "v1", "resources": [{"name": "pods", "kind": "Pod", "namespaced": true}]}`,
 		"/apis":                `{"kind": "APIGroupList", "groups": [{"name": "autoscaling", "versions": [{"groupVersion": "autoscaling/v2", "version": "v2"}], "preferredVersion": {"groupVersion": "autoscaling/v2", "version": "v2"}}]}`,
 		"/apis/autoscaling/v2": `{"kind": "APIResourceList", "groupVersion": "autoscaling/v2", "resources": [{"name": "horizontalpodautoscalers", "kind": "HorizontalPodAutoscaler", "namespaced": true}]}`,
-	}
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		if answer, ok := resources[r.URL.Path]; ok || r.URL.Path == "/readyz" {
-			_, _ = io.WriteString(w, answer) // the client sees it
-			return
-		}
+	}[r.URL.Path]
+	w.Header().Set("Content-Type", "application/json")
+	if !ok {
 		w.WriteHeader(http.StatusForbidden)
-		if strings.HasSuffix(r.URL.Path, "/horizontalpodautoscalers") {
-			select {
-			case refused <- struct{}{}:
-			default:
-			}
-		}
-	}))
-	defer server.Close()
-	a, err := New(&rest.Config{Host: server.URL}, Options{Cluster: "demo", Sources: []Source{HPA}, SyncPeriod: period, Workers: 1, RequestTimeout: period, DrainTimeout: period, Log: testLog(t)})
-	if err != nil {
-		t.Fatal(err)
 	}
-	loop, err := agent.New(a.Platform(), agent.Service{Calls: struct{ agent.Recommender }{}}, agent.Options{Cluster: "demo", Sources: kinds, Period: period, Log: testLog(t)}, a.Queue())
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- a.Run(ctx, loop) }()
-	<-refused
-	stop()
-	select {
-	case err := <-ended:
-		if err != nil || a.Ready() == nil {
-			t.Errorf("it ended with %v, ready: %v", err, a.Ready())
-		}
-	case <-time.After(30 * time.Second):
-		t.Error("it does not stop")
-	}
+	_, _ = io.WriteString(w, answer) // the client sees it
 }

@@ -31,6 +31,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	runtimelog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
@@ -43,6 +44,7 @@ import (
 
 func TestMain(m *testing.M) {
 	klog.SetLogger(logr.New(librarySink{}))
+	runtimelog.SetLogger(logr.New(librarySink{}))
 	code := m.Run()
 	if code == 0 {
 		err := goleak.Find(leftBehind...)
