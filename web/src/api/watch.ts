@@ -73,7 +73,8 @@ export async function watch(parent: string, start: (() => number) | undefined, w
       continue;
     }
     const stream = new AbortController();
-    void until(true, AbortSignal.any([signal, stream.signal])).then(() => {
+    signal.addEventListener("abort", () => stream.abort(), { signal: stream.signal }); // AbortSignal.any is not in browsers of 2022
+    void until(true, stream.signal).then(() => {
       release(); // at once: the page may be left
       stream.abort();
     });

@@ -64,7 +64,7 @@ test("a decision between the log's answer and the stream's begin is not lost", a
 test("overrides are shown however slowly they are told, and never older ones", async (t) => {
   const pass = passing(t, "setInterval");
   const waits: ((r: Response) => void)[] = [];
-  serve(t, () => new Promise<Response>((answer) => waits.push(answer)));
+  serve(t, (path) => new Promise<Response>((answer) => path.includes("/overrides") && waits.push(answer)));
   const listed = use(t, () => useOverrides(""));
   await until("asked", () => waits.length === 1);
   for (const n of [2, 3]) {
