@@ -157,10 +157,7 @@ func TestApplyToAnotherTarget(t *testing.T) {
 func TestReplicas(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
-	clients := server.clients(t)
-	reader := cluster.NewReader(cluster.Sources{
-		Mapper: clients.Mapper(), Scales: scalecache.New(clients, sameVersion{}), Pods: clients, Metrics: clients,
-	}, cluster.Options{})
+	reader := cachingReader(t, server)
 	before := snapshot(t, reader, autoscalerOf(t, cpuMetric))
 	server.answer(func(w http.ResponseWriter, r *http.Request) bool {
 		if r.Method == http.MethodPut {
@@ -211,15 +208,20 @@ func (sameVersion) ResourceVersion(schema.GroupResource, string, string) (string
 	return "1", true
 }
 
+// cachingReader reads scales through the cache, of which none is outdated.
+func cachingReader(t *testing.T, server *apiServer) *cluster.Reader {
+	t.Helper()
+	clients := server.clients(t)
+	return cluster.NewReader(cluster.Sources{
+		Mapper: clients.Mapper(), Scales: scalecache.New(clients, sameVersion{}), Pods: clients, Metrics: clients,
+	}, cluster.Options{})
+}
+
 // After a conflict the cache must not return the refused version again.
 func TestApplyThroughTheCache(t *testing.T) {
 	t.Parallel()
 	server := shop(t)
-	clients := server.clients(t)
-
-	reader := cluster.NewReader(cluster.Sources{
-		Mapper: clients.Mapper(), Scales: scalecache.New(clients, sameVersion{}), Pods: clients, Metrics: clients,
-	}, cluster.Options{})
+	reader := cachingReader(t, server)
 	snapshot(t, reader, autoscalerOf(t, cpuMetric))
 	before := snapshot(t, reader, autoscalerOf(t, cpuMetric))
 	if count := reader.Counts()[cluster.ScaleGet]; count != (cluster.Count{Requests: 1, Saved: 1}) {
