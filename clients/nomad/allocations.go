@@ -59,12 +59,21 @@ func (a *Allocation) counts() bool {
 	return (a.DesiredStatus == desiredRun || !a.ended()) && (a.DeploymentStatus == nil || !a.DeploymentStatus.Canary)
 }
 
-// replaced reports whether its client is disconnected, and one of the others has its place meanwhile. One that came
-// back still names the other, which is stopped then.
-func (a *Allocation) replaced(others []*Allocation) bool {
-	return a.ClientStatus == clientUnknown && slices.ContainsFunc(others, func(o *Allocation) bool {
-		return o.ID == a.NextAllocation && o.DesiredStatus == desiredRun && !o.ended()
-	})
+// replaced reports whether its client is disconnected, and one of those that are to run has its place meanwhile. One that
+// came back still names the other, which is stopped then.
+func (a *Allocation) replaced(toRun map[string]bool) bool {
+	return a.ClientStatus == clientUnknown && toRun[a.NextAllocation]
+}
+
+// toRun are the IDs of the allocations that should run and have not ended.
+func toRun(allocations []*Allocation) map[string]bool {
+	ids := make(map[string]bool, len(allocations))
+	for _, a := range allocations {
+		if a.DesiredStatus == desiredRun && !a.ended() {
+			ids[a.ID] = true
+		}
+	}
+	return ids
 }
 
 // lifecycle returns a task's lifecycle, nil for a main task.
@@ -128,11 +137,12 @@ type readiness struct {
 // they are ready when they run.
 func (h *Health) Pods(group string, deployments bool, allocations []*Allocation) []*setpointv1.Pod {
 	var (
-		pods []*setpointv1.Pod
-		now  = map[string]readiness{}
+		pods  []*setpointv1.Pod
+		now   = map[string]readiness{}
+		there = toRun(allocations)
 	)
 	for _, a := range allocations {
-		if a.TaskGroup != group || !a.counts() || a.replaced(allocations) {
+		if a.TaskGroup != group || !a.counts() || a.replaced(there) {
 			continue
 		}
 		first, last := a.started()

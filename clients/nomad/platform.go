@@ -424,9 +424,9 @@ func deploys(job *api.Job, group *api.TaskGroup) bool {
 
 // placed counts allocations as Nomad does: those that should run and have not ended.
 func placed(allocations []*Allocation) int32 {
-	n := int32(0)
+	n, there := int32(0), toRun(allocations)
 	for _, a := range allocations {
-		if a.counts() && a.DesiredStatus == desiredRun && !a.ended() && !a.replaced(allocations) {
+		if a.counts() && there[a.ID] && !a.replaced(there) {
 			n++
 		}
 	}
