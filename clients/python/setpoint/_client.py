@@ -136,8 +136,8 @@ class Client:
         while len(results) < len(everything):
             rest = everything[len(results) : len(results) + self._max_batch]
             results += self._recommend_all(rest[: self._fitting(rest)], deadline or Deadline(self._timeout))
-        for i, error in refused:
-            results.insert(i, Result(None, error))
+        for i, wrong in refused:
+            results.insert(i, Result(None, wrong))
         return results
 
     def report_scale(

@@ -66,7 +66,8 @@ def of_status(status: status_pb2.Status) -> Error:
 
 def of_rpc(error: grpc.RpcError) -> Error:
     """Returns the error of a failed gRPC call."""
-    for name, value in error.trailing_metadata() or ():
+    metadata: Any = error.trailing_metadata()
+    for name, value in metadata or ():
         if name == "grpc-status-details-bin":
             try:
                 status = status_pb2.Status.FromString(value)

@@ -12,7 +12,7 @@ from typing import Any, Mapping, TypeVar, Union
 
 import grpc
 from google.protobuf import duration_pb2, json_format, timestamp_pb2
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
 
 from setpoint._errors import Error, Violation
@@ -45,7 +45,7 @@ def read(kind: type[M], value: Union[M, Mapping[str, Any]]) -> M:
     raise invalid
 
 
-def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> Any:
+def _form(value: Any, kind: Any, path: str, wrong: list[Violation]) -> Any:
     """Returns the mapping with numbers of quantities as texts, and notes fields that kind does not have."""
     if not isinstance(value, Mapping) or kind.full_name.startswith("google.protobuf."):
         return value  # ParseDict says what is wrong
@@ -78,7 +78,7 @@ def _form(value: Any, kind: Descriptor, path: str, wrong: list[Violation]) -> An
     return form
 
 
-def _is_repeated(field: FieldDescriptor) -> bool:
+def _is_repeated(field: Any) -> bool:
     # label is deprecated since protobuf 6, which has is_repeated.
     return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED)
 
@@ -101,7 +101,7 @@ def _is_whole(value: Any, bits: int, signed: bool) -> bool:
         return False
     if isinstance(value, bool) or not isinstance(value, str) and value != number:
         return False
-    return -(2 ** (bits - 1)) <= number < 2 ** (bits - 1) if signed else 0 <= number < 2**bits
+    return -(1 << bits - 1) <= number < 1 << bits - 1 if signed else 0 <= number < 1 << bits
 
 
 _FRACTIONS = {FieldDescriptor.TYPE_DOUBLE, FieldDescriptor.TYPE_FLOAT}
@@ -115,7 +115,7 @@ def _is_finite(value: Any) -> bool:
 
 
 # Messages that are texts in JSON: what Python has for them, and what is wanted.
-_TIMES = {
+_TIMES: dict[str, tuple[Any, str]] = {
     "google.protobuf.Timestamp": (timestamp_pb2.Timestamp, "a time with its zone, such as '2026-01-31T12:00:00Z' or a datetime"),
     "google.protobuf.Duration": (duration_pb2.Duration, "a duration in seconds, such as '300s', or a timedelta"),
 }

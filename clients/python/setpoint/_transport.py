@@ -116,7 +116,7 @@ class Transport:
     def unary(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float]) -> Any:
         """Makes one attempt: answer is the class of the message that comes."""
         metadata = self._metadata()
-        call = self._channel(address).unary_unary(
+        call: Any = self._channel(address).unary_unary(
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
         try:
@@ -131,7 +131,7 @@ class Transport:
     def stream(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float] = None) -> Any:
         """Begins a call with many answers, which received reads. None: it may take any time."""
         metadata = self._metadata()
-        call = self._channel(address).unary_stream(
+        call: Any = self._channel(address).unary_stream(
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
         try:
