@@ -94,7 +94,11 @@ func targetOf(ref *externalscaler.ScaledObjectRef) (store.Key, []validation.Viol
 	var violations []validation.Violation
 	// KEDA sends the trigger's other keys, too, such as scalerAddress: only what is near one of ours is a mistake.
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
-		if meant, ok := spelling.Closest(key, []string{ClusterKey, NamespaceKey, TargetKey}); ok && key != meant {
+		own := []string{ClusterKey, NamespaceKey, TargetKey}
+		if name, of := strings.CutSuffix(key, "FromEnv"); of && slices.Contains(own, name) {
+			violations = append(violations, validation.Violation{Field: "scalerMetadata." + key, Description: "is not read from an environment variable: set " + name})
+		}
+		if meant, ok := spelling.Closest(key, own); ok && key != meant {
 			violations = append(violations, validation.Violation{Field: "scalerMetadata." + apierror.Clip(key), Description: "there is no such key; did you mean " + meant + "?"})
 		}
 	}

@@ -90,6 +90,7 @@ func TestKEDANamesTargets(t *testing.T) {
 		{"a name that is none", map[string]string{"target": "clusters/demo"}, codes.InvalidArgument, "scalerMetadata.target"},
 		{"what KEDA sends besides", map[string]string{"cluster": "demo", "scalerAddress": "x:9090", "enableTLS": "true", "unsafeSsl": "false", "caCert": "c", "tlsClientCert": "c",
 			"tlsClientKey": "k", "token": "t", "tokenFromEnv": "T", "metricType": "AverageValue"}, codes.OK, ""},
+		{"a target from the environment, in place of which the ScaledObject's name would count", map[string]string{"cluster": "demo", "targetFromEnv": "web"}, codes.InvalidArgument, "scalerMetadata.targetFromEnv: is not read from an environment variable: set target"},
 		{"keys that are misspelt", map[string]string{"cluster": "demo", "targett": "web", "namespce": "shop"}, codes.InvalidArgument, "scalerMetadata.namespce: there is no such key; did you mean namespace?"},
 		{"a cluster that is none", map[string]string{"cluster": "-"}, codes.InvalidArgument, "scalerMetadata.cluster"},
 	} {
