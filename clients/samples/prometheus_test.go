@@ -22,6 +22,7 @@ func TestResultsOfPrometheus(t *testing.T) {
 		{name: "a scalar", answer: result("scalar", `[1700000000,"3"]`), want: []string{"3"}},
 		{name: "a scalar that is NaN", answer: result("scalar", `[1700000000,"NaN"]`), outcome: Invalid, text: "NaN"},
 		{name: "a string", answer: result("string", `[1700000000,"3"]`), outcome: Unusable, text: "does its API begin at url, and is the result a number?"},
+		{name: "an answer of another API, which has no status", answer: body(`{"data":{"resultType":"vector","result":[{"metric":{},"value":[1700000000,"3"]}]}}`), outcome: Unusable, text: "does its API begin at url"},
 		{name: "a range vector", answer: result("matrix", `[{"metric":{},"values":[[1700000000,"3"]]}]`), outcome: Invalid, text: "range vector"},
 		{name: "nothing is a failure", answer: vectorOf(), outcome: Empty, text: "set emptyIsZero"},
 		{name: "nothing is zero where the query says so", answer: vectorOf(), query: func(q *Query) { q.EmptyIsZero = true }, want: []string{"0"}},

@@ -133,7 +133,7 @@ func readAnswer(status int, body []byte) (any, error) {
 		return nil, a.failure()
 	case !ok:
 		return nil, httpapi.StatusFailure(status)
-	case err != nil:
+	case err != nil, a.Status != "success":
 		return nil, errNoAnswer()
 	}
 	v := vector{warnings: a.Warnings}
