@@ -18,6 +18,7 @@ import hmac
 import http.server
 import json
 import os
+import re
 import signal
 import ssl
 import subprocess
@@ -194,7 +195,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self):
         length = self.headers.get("Content-Length", "")
-        if not length.isdigit() or int(length) > MAX_BODY:
+        if not re.fullmatch("[0-9]{1,9}", length) or int(length) > MAX_BODY:
             self.send_error(413)
             return
         self.answer(self.rfile.read(int(length)))

@@ -124,6 +124,8 @@ class Requests(unittest.TestCase):
             self.assertEqual(self.ask("POST", "/observe", body)[0].status, 400, body)
         self.assertEqual(self.ask("POST", "/observe", b'{"namespace": "demo", "name": "others"}')[0].status, 404)
         self.assertEqual(self.ask("POST", "/other", b"{}")[0].status, 404)
+        for length in ("", "-1", "\u00b2", str(1 << 21), 5000 * "9"):
+            self.assertEqual(self.ask("POST", "/observe", b"{}", {"Content-Length": length})[0].status, 413, length)
 
     def test_apply(self):
         def apply(current, desired, recommendation):
