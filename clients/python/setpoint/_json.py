@@ -22,6 +22,9 @@ M = TypeVar("M", bound=Message)
 # Fields with Kubernetes quantities, in which JSON may have a number.
 _QUANTITIES = {"value", "average_value", "tolerance", "requests", "overhead", "usage", "usage_per_load", "idle_usage"}
 
+# A list that may be absent but not empty, which the message would not show.
+_POLICIES = "setpoint.v1.HPAScalingRules.policies"
+
 
 def read(kind: type[M], value: Union[M, Mapping[str, Any]]) -> M:
     """Returns the message, or one of a mapping. What the API does not know is an Error, as over REST."""
@@ -69,6 +72,8 @@ def _form(value: Any, kind: Any, path: str, wrong: list[Violation]) -> Any:
                 continue
             values = field.message_type.fields_by_name["value"]
             form[field.json_name] = {key: _element(e, values, f"{at}[{json.dumps(str(key))}]", wrong, field.name) for key, e in one.items()}
+        elif field.full_name == _POLICIES and isinstance(one, (list, tuple)) and not one:
+            wrong.append(Violation(at, "must have at least one policy; without the field there are the defaults"))
         elif not _is_repeated(field):
             form[field.json_name] = _element(one, field, at, wrong)
         elif isinstance(one, (list, tuple)):

@@ -61,6 +61,11 @@ export class JsonClient {
     return this.call<T>({ verb: "POST", path, body }, false, options);
   }
 
+  /** Puts JSON at a path, once. */
+  put<T>(path: string, body: unknown, options?: CallOptions): Promise<T> {
+    return this.call<T>({ verb: "PUT", path, body }, false, options);
+  }
+
   /** Deletes what a path names, once. */
   delete<T>(path: string, options?: CallOptions): Promise<T> {
     return this.call<T>({ verb: "DELETE", path }, false, options);

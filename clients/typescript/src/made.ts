@@ -4,6 +4,9 @@ import { invalid } from "./errors.js";
 import type { Violation } from "./errors.js";
 import { closest } from "./options.js";
 
+/** A list that may be absent but not empty, which the message would not show. */
+const policies = "setpoint.v1.HPAScalingRules.policies";
+
 /** Fields with Kubernetes quantities, in which the API's JSON may have a number. */
 const quantities = new Set(["value", "averageValue", "tolerance", "requests", "overhead", "usage", "usagePerLoad", "idleUsage"]);
 
@@ -68,6 +71,9 @@ function fieldOf(field: DescField, value: unknown, path: string, wrong: Violatio
     if (!Array.isArray(value)) {
       wrong.push({ field: path, description: `must be an array, is ${said(value)}` });
       return undefined;
+    }
+    if (value.length === 0 && `${field.parent.typeName}.${field.name}` === policies) {
+      wrong.push({ field: path, description: "must have at least one policy; without the field there are the defaults" });
     }
     return value.map((one: unknown, i) => elementOf(field, one, `${path}[${i}]`, wrong));
   }

@@ -1050,6 +1050,9 @@ func TestObjectsOfUsers(t *testing.T) {
 			{"an object for a list", func(request, _, metric map[string]any) { request["externalMetrics"] = metric }, []string{"externalMetrics"}},
 			{"a list for an object", func(request, spec, _ map[string]any) { request["spec"] = []any{spec} }, []string{"spec"}},
 			{"a text for an object", func(request, _, _ map[string]any) { request["spec"] = "y" }, []string{"spec"}},
+			{"no policies, which Kubernetes refuses", func(_, spec, _ map[string]any) {
+				spec["behavior"] = map[string]any{"scaleDown": map[string]any{"policies": []any{}}}
+			}, []string{"spec.behavior.scaleDown.policies"}},
 			{"a field one level up", func(request, _, _ map[string]any) { request["maxReplicas"] = 3 }, []string{"maxReplicas"}},
 			{"no target", func(request, _, _ map[string]any) { delete(request, "target") }, []string{"target"}},
 			{"times and durations", func(request, _, _ map[string]any) {
