@@ -88,6 +88,8 @@ spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, maxRe
 		"default Autoscaler.autoscaling.setpoint.dev/v1/web",
 		" CustomResourceDefinition.apiextensions.k8s.io/v1/autoscalers.autoscaling.setpoint.dev",
 		" APIService.apiregistration.k8s.io/v1/v1.autoscaling.setpoint.dev", // the API server's own, of the kind
+		" ClusterRole.rbac.authorization.k8s.io/v1/setpoint-autoscalers-edit",
+		" ClusterRole.rbac.authorization.k8s.io/v1/setpoint-autoscalers-view",
 		"setpoint PersistentVolumeClaim.v1/data-setpoint-redis-0",
 	}; !sameSet(left, want) {
 		t.Errorf("after helm uninstall there are %q, want %q", left, want)
