@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+	"github.com/prometheus/client_golang/prometheus"
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/internal/deadline"
@@ -39,6 +40,18 @@ func (l *Lock) Standby() string {
 		return *why
 	}
 	return ""
+}
+
+// Collector returns the metric of whether this agent has the lock, which has the name of Kubernetes' agents'.
+func (l *Lock) Collector() prometheus.Collector {
+	return prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_agent_leading", Help: "1 while this agent has the lock of --nomad-lock, and acts; absent without that setting.",
+	}, func() float64 {
+		if why := l.standing.Load(); why == nil || *why != "" { // nil: it has not asked yet
+			return 0
+		}
+		return 1
+	})
 }
 
 func (l *Lock) stand(why string) {

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
@@ -28,6 +30,16 @@ type locked struct {
 	renewed  atomic.Int32
 	released atomic.Int32
 	lines    *observer.ObservedLogs
+	lock     *nomad.Lock
+}
+
+// leads is the metric of whether the agent has the lock.
+func (l *locked) leads() float64 {
+	collected := make(chan prometheus.Metric, 1)
+	l.lock.Collector().Collect(collected)
+	var metric dto.Metric
+	_ = (<-collected).Write(&metric)
+	return metric.GetGauge().GetValue()
 }
 
 // ServeHTTP implements http.Handler.
@@ -59,10 +71,10 @@ func lead(t *testing.T, l *locked, act func(context.Context) error) (stop contex
 	}
 	core, lines := observer.New(zap.InfoLevel)
 	l.lines = lines
-	lock := &nomad.Lock{Client: client, Path: "setpoint/agent", Namespace: "default", Log: zap.New(core)}
+	l.lock = &nomad.Lock{Client: client, Path: "setpoint/agent", Namespace: "default", Log: zap.New(core)}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended = make(chan error, 1)
-	go func() { ended <- lock.Lead(ctx, act) }()
+	go func() { ended <- l.lock.Lead(ctx, act) }()
 	return cancel, ended
 }
 
@@ -107,10 +119,16 @@ func TestAStandbyWithoutAnAnswerAsksAgain(t *testing.T) {
 			<-ctx.Done()
 			return nil
 		})
+		if leads := l.leads(); leads != 0 {
+			t.Errorf("the metric is %v before it has asked", leads)
+		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if n := l.acquired.Load(); n < 3 {
 			t.Errorf("it has asked %d times in a minute", n)
+		}
+		if leads := l.leads(); leads != 0 {
+			t.Errorf("the metric is %v without an answer", leads)
 		}
 		l.silent.Store(nil)
 		time.Sleep(15 * time.Second)
@@ -120,6 +138,9 @@ func TestAStandbyWithoutAnAnswerAsksAgain(t *testing.T) {
 		}
 		if n := l.lines.FilterField(zap.String("state", "this agent has the lock setpoint/agent, and acts")).Len(); n != 1 {
 			t.Errorf("%d lines say that it acts: %v", n, l.lines.All())
+		}
+		if leads := l.leads(); leads != 1 {
+			t.Errorf("the metric is %v when it acts", leads)
 		}
 		l.silent.Store(new("lock-acquire lock-renew lock-release"))
 		stop()

@@ -123,6 +123,7 @@ func (s *settings) open(parts agentcmd.Parts, getenv func(string) string) (*agen
 			lock.Namespace = api.DefaultNamespace
 		}
 		opened.Lead, opened.Standby = lock.Lead, lock.Standby
+		parts.Metrics.MustRegister(lock.Collector())
 	}
 	return opened, nil
 }

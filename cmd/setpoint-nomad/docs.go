@@ -26,6 +26,7 @@ func reference() (string, error) {
 		}})
 		if err == nil {
 			_, _ = client.Status().Leader() // a metric without values would not be there
+			err = r.Register(new(nomad.Lock).Collector())
 		}
 		return err
 	})

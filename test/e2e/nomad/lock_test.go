@@ -36,6 +36,11 @@ func TestTheLock(t *testing.T) {
 	if had := second.metric("setpoint_agent_reconciles_total", "")[""]; had > 0 {
 		t.Errorf("the second agent has reconciled %v times", had)
 	}
+	for one, want := range map[*agent]float64{first: 1, second: 0} {
+		if leads := one.metric("setpoint_agent_leading", "")[""]; leads != want {
+			t.Errorf("setpoint_agent_leading is %v, want %v", leads, want)
+		}
+	}
 	first.Kill()
 	n.queue.Store(40)
 	began := time.Now()
