@@ -141,8 +141,8 @@ func TestAFleetRunsByEachRule(t *testing.T) {
 			t.Errorf("%s: %+v", rule, got)
 		}
 		for k, action := range got.Run.Runs[i].Actions {
-			if w := result.Actions[k]; action.From != w.From || action.To != w.To || got.Run.At[action.Step] != w.At.Seconds() {
-				t.Errorf("%s, change %d: %+v, want %+v", rule, k, action, w)
+			if w := result.Actions[k]; action.From != w.From || action.To != w.To || got.Run.At[action.Step] != w.At.Seconds() || got.Run.Runs[i].Replicas[action.Step] != w.To {
+				t.Errorf("%s, change %d: %+v, want %+v; the line is at %d", rule, k, action, w, got.Run.Runs[i].Replicas[action.Step])
 			}
 		}
 		q.Ask, q.Spec, q.Step = "step", i, 60
