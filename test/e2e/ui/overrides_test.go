@@ -254,6 +254,28 @@ func TestOverridesOfStrangers(t *testing.T) {
 	p.screenshot("override-target")
 }
 
+// Of many overrides those that end first are shown, and more with each click: each of thousands would be drawn again with
+// each tick of the clock.
+func TestManyOverrides(t *testing.T) {
+	s := site(t)
+	s.feed(t, 1, "")
+	for i := range 130 {
+		o := &setpointv1.Override{Hold: true, Reason: fmt.Sprintf("number %d", i), ExpireTime: timestamppb.New(time.Now().Add(time.Hour + time.Duration(130-i)*time.Minute))}
+		parent := fmt.Sprintf("clusters/demo/namespaces/shop/targets/t%d", i)
+		if _, err := setpointv1.NewOverrideServiceClient(s.Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: parent, Override: o}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := s.open(t, "/ui/?overrides=")
+	p.waitText("130 overrides in force")
+	const shown = `document.querySelectorAll(".listed-overrides .override").length`
+	if n, first := eval[int](p, shown), eval[string](p, `document.querySelector(".listed-overrides .o-why").innerText`); n != 100 || first != "number 129" {
+		t.Errorf("%d are shown, first %s", n, first)
+	}
+	p.click(".listed-overrides > .button")
+	p.wait("all", shown+` === 130 && !document.querySelector(".listed-overrides > .button")`)
+}
+
 // The bounds by schedules are drawn ahead, and told.
 func TestSchedulesAhead(t *testing.T) {
 	s := site(t, "--allow-evaluation-time")

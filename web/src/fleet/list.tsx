@@ -5,6 +5,7 @@ import { asError, type FleetJson as Fleet, type SetpointError, type TargetSpecJs
 import { storedFleets, mostFleets } from "../api/fleets";
 import { get, serviceNow } from "../api/client";
 import { LookChip } from "../components/look";
+import { useMore } from "../components/more";
 import { Problem } from "../components/problem";
 import { Ago, useNow } from "../components/time";
 import { byState, troubles } from "../lib/fleet";
@@ -87,10 +88,9 @@ function useStates(names: readonly string[]): ReadonlyMap<string, State> {
 export function ListedFleets(props: { text: string }) {
   const [{ fleets, more, error }, reload] = useFleets();
   const found = matcher(props.text);
-  const [pages, setPages] = useState(1);
-  useEffect(() => setPages(1), [props.text]);
   const shown = (fleets ?? []).filter((f) => found([f.name ?? "", ...(f.fleet?.members ?? []).map((m) => m.target ?? "")].map(searched).join(" ")));
-  const first = shown.slice(0, pages * perPage);
+  const [most, button] = useMore(shown.length, perPage, props.text);
+  const first = shown.slice(0, most);
   const states = useStates(first.map((f) => f.name ?? ""));
   useNow(5000);
   return (
@@ -104,7 +104,7 @@ export function ListedFleets(props: { text: string }) {
           {first.map((f) => <One key={f.name} spec={f} state={states.get(f.name ?? "")} />)}
         </ul>
       )}
-      {first.length < shown.length && <button class="button" onClick={() => setPages(pages + 1)}>Show {integer(Math.min(perPage, shown.length - first.length))} more</button>}
+      {button}
     </section>
   );
 }

@@ -57,12 +57,11 @@ export function what(o: Override): string {
 
 /** Overrides that have not ended, those in force first, then by their end or begin. */
 export function current(all: readonly Override[], now: number): { override: Override; planned: boolean }[] {
-  return all
-    .filter((o) => !(millis(o.expireTime) <= now))
-    .map((override) => ({ override, planned: millis(override.startTime) > now }))
-    .sort((a, b) => Number(a.planned) - Number(b.planned) ||
-      (a.planned ? millis(a.override.startTime) - millis(b.override.startTime) : millis(a.override.expireTime) - millis(b.override.expireTime)) ||
-      (a.override.name ?? "").localeCompare(b.override.name ?? ""));
+  const open = all.flatMap((override) => {
+    const [start, end] = [millis(override.startTime), millis(override.expireTime)];
+    return end <= now ? [] : [{ override, planned: start > now, at: start > now ? start : end }];
+  });
+  return open.sort((a, b) => Number(a.planned) - Number(b.planned) || a.at - b.at || (a.override.name ?? "").localeCompare(b.override.name ?? ""));
 }
 
 /** What the form has. */

@@ -155,6 +155,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
   const rowHeight = isNarrow ? narrow : wide;
   const search = useRef<HTMLInputElement>(null);
   const [overrides, readOverrides] = useOverrides("");
+  const open = useMemo(() => overrides.all && current(overrides.all, serviceNow()).length, [overrides.all, now]);
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, height: 800 });
   const [active, setActive] = useState(0);
@@ -319,7 +320,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         </label>
         {overrides.error?.code !== "UNIMPLEMENTED" && (
           <button class="button" aria-expanded={query.overrides} aria-controls={query.overrides ? "listed-overrides" : undefined} title="Who holds what, until when, and why" onClick={() => change({ overrides: !query.overrides }, "replace")}>
-            Overrides{overrides.all && !query.text && !query.filter ? ` ${integer(current(overrides.all, serviceNow()).length)}` : ""}
+            Overrides{open !== undefined && !query.text && !query.filter ? ` ${integer(open)}` : ""}
           </button>
         )}
         <button class="button" aria-expanded={query.fleets} aria-controls={query.fleets ? "listed-fleets" : undefined} title="Workloads in several clusters that are scaled as one" onClick={() => change({ fleets: !query.fleets }, "replace")}>Fleets</button>
@@ -327,7 +328,7 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         <About />
         <LiveMark link={snapshot.link} loaded={snapshot.loading ? snapshot.loaded : 0} missed={snapshot.missed} />
       </div>
-      {query.overrides && <ListedOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} />}
+      {query.overrides && <ListedOverrides listed={overrides} reload={readOverrides} rows={rows} all={!query.text && !query.filter} text={query.text} now={now} />}
       {query.fleets && <ListedFleets text={query.text} />}
       <div class="grid-box">
       <div
