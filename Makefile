@@ -126,7 +126,7 @@ test-clients: ## Test that the clients of all languages behave alike, against re
 guard: ## Fail if a recommendation exceeds its bounds on allocations, system calls or Redis traffic, or a hostile one those of its size
 	@scripts/redis.sh
 	go test -count=1 -v -timeout=30m ./test/guard
-	GUARD=1 go test -count=1 -timeout=30m -run="^($$(awk '/^func (Test|Fuzz)/ { sub(/\(.*/, "", $$2); name = $$2 } /^\tmeasures\(/ { print name }' server/*_test.go | paste -sd'|')|TestHonest.*)$$" ./server
+	GUARD=1 go test -count=1 -timeout=30m -run="^($$(awk '/^func (Test|Fuzz)/ { sub(/\(.*/, "", $$2); name = $$2 } /^\tmeasures\(/ { print name }' server/*_test.go | paste -sd'|' -)|TestHonest.*)$$" ./server
 
 .PHONY: programs
 programs: ## Install the tests' missing requirements: Redis, Prometheus, Docker, Node.js and the like

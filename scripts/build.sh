@@ -15,8 +15,7 @@ cd "$root"
 . scripts/mode.sh
 programs=("${@:-setpoint}")
 if [ "${programs[*]}" = all ]; then
-  programs=()
-  while read -r program _; do programs+=("$program"); done <cmd/programs/programs.txt # macOS' bash, 3.2, has no mapfile
+  IFS=$'\n' read -r -d '' -a programs < <(cut -d' ' -f1 cmd/programs/programs.txt) || true
 fi
 flags='-s -w'
 # Functions as close to each other as on arm64, where that is the linker's default: a quarter of a MiB less

@@ -38,7 +38,7 @@ $(download linux arm64)
   end
 
   def install
-    %w[$(cut -d' ' -f1 cmd/programs/programs.txt | paste -sd" ")].each do |program|
+    %w[$(cut -d' ' -f1 cmd/programs/programs.txt | paste -sd" " -)].each do |program|
       bin.install program
       bash_completion.install "completions/#{program}/bash" => program
       zsh_completion.install "completions/#{program}/zsh" => "_#{program}"

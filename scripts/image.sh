@@ -16,7 +16,8 @@ if test -n "${2:-}"; then
 fi
 version=${VERSION:-dev}
 revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)
-created=$(git show -s --format=%cI HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
+# In UTC, as macOS' touch takes it.
+created=$(TZ=UTC git show -s --format=%cd --date=format-local:%Y-%m-%dT%H:%M:%SZ HEAD 2>/dev/null || echo 1970-01-01T00:00:00Z)
 
 certificates=${CA_CERTIFICATES:-}
 for file in /etc/ssl/certs/ca-certificates.crt /etc/pki/tls/certs/ca-bundle.crt /etc/ssl/cert.pem; do
@@ -44,7 +45,9 @@ test "$arch" != "$host" || exit 0
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 docker save "$name" | tar --extract --directory="$work"
-sed -i "s/\"architecture\":\"$host\"/\"architecture\":\"$arch\"/" "$work/$(sed -E 's/.*"Config":"([^"]*)".*/\1/' "$work/manifest.json")"
+config=$work/$(sed -E 's/.*"Config":"([^"]*)".*/\1/' "$work/manifest.json")
+sed "s/\"architecture\":\"$host\"/\"architecture\":\"$arch\"/" "$config" >"$config.new" # not -i, which macOS' sed takes otherwise
+mv "$config.new" "$config"
 tar --create --directory="$work" . | docker load --quiet
 loaded=$(docker image inspect --format '{{.Architecture}}' "$name")
 test "$loaded" = "$arch" || { echo "$name is of $loaded, not $arch: this docker checks what it loads; build with BuildKit, docker buildx build --platform linux/$arch"; exit 1; }

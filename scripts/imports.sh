@@ -41,7 +41,7 @@ forbid "^$module/(cmd|store/|server$|server/(rest|services|simulations|watches|a
 forbid "^$module/(api|server|recommender|clients|cmd)|^google.golang.org/" ./store/...
 forbid "^$module/(server|recommender|store|cmd)" ./clients/...
 # The kit that starts it in tests has engines.
-mapfile -t service < <(go list ./server/... | grep -v /servertest$)
+IFS=$'\n' read -r -d '' -a service < <(go list ./server/... | grep -v /servertest$) || true
 forbid "^$module/(clients|cmd|store/)|^k8s.io/api/" "${service[@]}"
 forbid "^$module/(server|recommender|store|clients|cmd)" ./api/...
 # A decision knows neither a caller nor a price: package requests does.
@@ -53,19 +53,19 @@ if [ -n "$found" ]; then
 fi
 # The loop of every platform's agent knows no platform; of Kubernetes it takes the quantity
 # parser only, as the engine does. Its vocabulary of settings has the queries of the sources below.
-mapfile -t loop < <(go list ./clients/agent/... | grep -v /settings$)
+IFS=$'\n' read -r -d '' -a loop < <(go list ./clients/agent/... | grep -v /settings$) || true
 forbid "^k8s.io/(api|client-go|metrics|kubectl)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(kubernetes|swarm|nomad|webhook)" "${loop[@]}"
 # Sources of metrics are read for any platform; of client-go they take the JSONPath, which is
 # two packages on top of the standard library.
 forbid "^k8s.io/(api|metrics|kubectl)(/|$)|^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|^sigs.k8s.io/controller-runtime|^github.com/(docker|moby)/|^github.com/hashicorp/nomad|^$module/clients/(agent$|kubernetes|nomad|setpoint|swarm|webhook)" ./clients/samples/... ./clients/agent/settings
-mapfile -t internal < <(go list ./cmd/internal/... | grep -v /agentcmd$)
+IFS=$'\n' read -r -d '' -a internal < <(go list ./cmd/internal/... | grep -v /agentcmd$) || true
 forbid "^k8s.io/client-go|$sdks" "${internal[@]}" ./server/... ./recommender/... ./store/... ./clients/setpoint
 # The agents' shared package has the sources of metrics, and with them that JSONPath.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks|^$module/clients/(kubernetes|swarm|nomad|webhook)" ./cmd/internal/agentcmd
 # So has the service, for stored specs.
 forbid "^k8s.io/client-go/(discovery|dynamic|kubernetes|rest|tools|transport)(/|$)|$sdks" ./cmd/setpoint/...
 # Test kits stay in tests, and engines out of the server. cmd/internal/clitest is a kit itself.
-mapfile -t commands < <(go list ./cmd/... | grep -v /clitest$)
+IFS=$'\n' read -r -d '' -a commands < <(go list ./cmd/... | grep -v /clitest$) || true
 forbid "^$module/(internal/(process|testlength|testpages|testpki)|recommender/historytest|server/servertest|store/(redis/redistest|storetest)|clients/(agent/agenttest|kubernetes/internal/kubernetestest)|test/)" "${commands[@]}" "${service[@]}" ./explain ./lint ./replay ./sources ./store/memory ./store/redis
 # User-written YAML is parsed in one place, by one set of rules. The chart's
 # generator reads the comments of its own file, and the check of a release what goreleaser wrote.

@@ -9,7 +9,7 @@ cd "$(dirname "$0")/.."
 name=${1:?name a test: RUN=TestX} runs=$2 package=${3:-}
 shift $(($# < 3 ? $# : 3))
 if test -z "$package"; then
-  mapfile -t found < <(git grep -lE "^func ${name%%/*}\(" -- '*_test.go' | xargs -rn1 dirname | sort -u)
+  IFS=$'\n' read -r -d '' -a found < <(git grep -lE "^func ${name%%/*}\(" -- '*_test.go' | xargs -rn1 dirname | sort -u) || true
   case ${#found[@]} in
     1) package=${found[0]} ;;
     0) echo "no package has a test ${name%%/*}: RUN=TestX" >&2; exit 2 ;;
@@ -24,6 +24,6 @@ verbose=()
 test "$runs" -ne 1 || verbose=(-v)
 mkdir -p bin
 code=0
-go test -C "$module" "./${below#/}" -run="^${name//\//\$/^}\$" -count="$runs" -timeout=0 "${verbose[@]}" "$@" 2>&1 | tee bin/one.log || code=$?
+go test -C "$module" "./${below#/}" -run="^${name//\//\$/^}\$" -count="$runs" -timeout=0 ${verbose[@]+"${verbose[@]}"} "$@" 2>&1 | tee bin/one.log || code=$?
 printf '%s: %d of %d runs failed. bin/one.log has the output.\n' "$name" "$(grep -c "^--- FAIL: ${name%%/*}" bin/one.log)" "$runs"
 exit $code

@@ -10,7 +10,7 @@ rm -rf $into
 mkdir -p $into/{programs,completions,man,licenses,scripts,tools}
 
 RELEASE=${RELEASE:-dev} scripts/wasm.sh bin/engine web/engine
-mapfile -t programs < <(cut -d' ' -f1 cmd/programs/programs.txt)
+IFS=$'\n' read -r -d '' -a programs < <(cut -d' ' -f1 cmd/programs/programs.txt) || true
 GOOS='' GOARCH='' scripts/build.sh $into/programs "${programs[@]}" cmd/setpoint-external-metrics
 # The plugin of kubectl speaks of itself by the name that it was called by.
 for program in "${programs[@]}" setpoint-external-metrics; do
@@ -41,4 +41,4 @@ scripts setpoint-nomad setpoint-nomad.service setpoint-nomad
 scripts setpoint-swarm 'setpoint-swarm.service setpoint-swarm-node.service' setpoint-swarm docker
 scripts setpoint-webhook setpoint-webhook.service setpoint-webhook
 # Whoever checks the source out has files of the same times.
-find $into -exec touch --no-dereference --date="${DATE:-1970-01-01T00:00:00Z}" {} +
+find $into -exec touch -h -d "${DATE:-1970-01-01T00:00:00Z}" {} +

@@ -25,7 +25,7 @@ if ! git remote get-url origin >/dev/null 2>&1; then
   export GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=remote.origin.url GIT_CONFIG_VALUE_0=https://github.com/setpoint-dev/setpoint
 fi
 umask 022 # modes get into archives
-export TZ=UTC GOMAXPROCS=${GOMAXPROCS:-$(nproc)}
+export TZ=UTC GOMAXPROCS=${GOMAXPROCS:-$(getconf _NPROCESSORS_ONLN)}
 "$goreleaser" release --config=$config --timeout=3h --clean --parallelism="${PARALLELISM:-2}" --skip=announce "$@"
 scripts/formula.sh bin/release >bin/release/setpoint.rb
 if command -v ruby >/dev/null; then ruby -c bin/release/setpoint.rb >/dev/null; fi

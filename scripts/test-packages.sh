@@ -25,7 +25,7 @@ fi
 
 arch=$(dpkg --print-architecture)
 ls bin/release/*_"$arch".deb >/dev/null 2>&1 || TARGETS=linux_$arch scripts/release.sh --snapshot
-mapfile -t packages < <(cut -d' ' -f1 cmd/programs/programs.txt)
+IFS=$'\n' read -r -d '' -a packages < <(cut -d' ' -f1 cmd/programs/programs.txt) || true
 # package NAME FORMAT : its only file.
 package() {
   local files=()

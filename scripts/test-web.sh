@@ -8,9 +8,9 @@ rm -rf "$into"
 for folder in clients/typescript web; do (cd $folder && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error); done
 clients/typescript/generate.sh # the types of the API's JSON
 (cd web && npx --no-install tsc -p .)
-mapfile -t tests < <(find web/src -name '*.test.ts' | sort)
+IFS=$'\n' read -r -d '' -a tests < <(find web/src -name '*.test.ts' | sort) || true
 go tool -modfile=tools/esbuild/go.mod esbuild "${tests[@]}" --bundle --platform=node --format=esm \
   --jsx=automatic --jsx-import-source=preact --loader:.css=empty \
   --out-extension:.js=.mjs --outbase=web/src --outdir="$into" --log-level=warning
-mapfile -t bundles < <(find "$into" -name '*.mjs' | sort)
+IFS=$'\n' read -r -d '' -a bundles < <(find "$into" -name '*.mjs' | sort) || true
 node --test "${bundles[@]}"
