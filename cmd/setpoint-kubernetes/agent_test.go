@@ -47,31 +47,32 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"the cluster is required", nil, "--cluster: is required"},
-		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b"`},
-		{"no source", []string{"--cluster=x"}, "--source: is required: hpa acts on HorizontalPodAutoscalers, for which the built-in controller must be off, autoscaler on Autoscalers"},
-		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is not one of give-way, keep-on`},
-		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is not one of hpa, autoscaler, both`},
-		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
-		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0"},
-		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file"},
-		{"TLS without TLS", []string{"--cluster=x", "--source=hpa", "--insecure", "--tls-ca-file=x.pem"}, "--insecure: contradicts the --tls flags"},
-		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token"},
-		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem"},
-		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere"},
-		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`},
-		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s"},
-		{"a Lease without a name", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-name="}, "--leader-elect-name: is required with --leader-elect"},
-		{"an empty namespace", []string{"--cluster=x", "--source=hpa", "--namespace=,"}, "--namespace: "},
-		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0"},
-		{"a level that there is not", []string{"--cluster=x", "--source=hpa", "--log-level=loud"}, `--log-level: "loud"`},
-		{"arguments", []string{"now"}, "unexpected argument"},
+		{"the cluster is required", nil, "--cluster: is required", cli.ExitSettings},
+		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b"`, cli.ExitSettings},
+		{"no source", []string{"--cluster=x"}, "--source: is required: hpa acts on HorizontalPodAutoscalers, for which the built-in controller must be off, autoscaler on Autoscalers", cli.ExitSettings},
+		{"what to do about rivals that there is not", []string{"--cluster=x", "--source=hpa", "--on-rival=fight"}, `--on-rival: "fight" is not one of give-way, keep-on`, cli.ExitSettings},
+		{"a source that there is not", []string{"--cluster=x", "--source=cronjob"}, `--source: "cronjob" is not one of hpa, autoscaler, both`, cli.ExitSettings},
+		{"a period that is too short", []string{"--cluster=x", "--source=hpa", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h", cli.ExitSettings},
+		{"no workers", []string{"--cluster=x", "--source=hpa", "--workers=0"}, "--workers: 0 is not above 0", cli.ExitSettings},
+		{"half a certificate", []string{"--cluster=x", "--source=hpa", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file", cli.ExitSettings},
+		{"TLS without TLS", []string{"--cluster=x", "--source=hpa", "--insecure", "--tls-ca-file=x.pem"}, "--insecure: contradicts the --tls flags", cli.ExitSettings},
+		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token", cli.ExitSettings},
+		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem", cli.ExitUsage},
+		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere", cli.ExitUsage},
+		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`, cli.ExitUsage},
+		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s", cli.ExitSettings},
+		{"a Lease without a name", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-name="}, "--leader-elect-name: is required with --leader-elect", cli.ExitSettings},
+		{"an empty namespace", []string{"--cluster=x", "--source=hpa", "--namespace=,"}, "--namespace: ", cli.ExitSettings},
+		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0", cli.ExitSettings},
+		{"a level that there is not", []string{"--cluster=x", "--source=hpa", "--log-level=loud"}, `--log-level: "loud"`, cli.ExitSettings},
+		{"arguments", []string{"now"}, "unexpected argument", cli.ExitSettings},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := run(t, "", append([]string{"agent"}, tt.args...)...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
 				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
 			}
 		})

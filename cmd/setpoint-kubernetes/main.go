@@ -25,6 +25,7 @@ installation, explain, override, fleets.
 the PATH it is a plugin of kubectl.
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
-2 invalid flags or input.`,
+2 invalid flags or input; 78 invalid settings (flags, variables, config file) of agent
+or doctor.`,
 	}, append(agentcmd.New(newProgram()), explaincmd.New(readLive), overridecmd.New(), fleetcmd.New(), cli.NewVersion(), newDocs())...)
 }

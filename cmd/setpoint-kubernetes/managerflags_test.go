@@ -19,7 +19,7 @@ func TestFlagsOfTheControllerManager(t *testing.T) {
 	}
 	clitest.HasManagerSettings(t, agent, managerflags.Agent)
 	wrong := run(t, "", "agent", "--check", "--cluster=demo", "--horizontal-pod-autoscaler-tolerance=much")
-	if wrong.Code != cli.ExitUsage || !strings.Contains(wrong.Stderr, `invalid argument "much"`) {
+	if wrong.Code != cli.ExitSettings || !strings.Contains(wrong.Stderr, `invalid argument "much"`) {
 		t.Errorf("exit code %d, %q", wrong.Code, wrong.Stderr)
 	}
 }

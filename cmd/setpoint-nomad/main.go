@@ -20,6 +20,7 @@ func newRoot() *cobra.Command {
 		Long: `Commands for Nomad: run the agent, show its status, check a new installation.
 "setpoint agent nomad" runs the agent.
 
-Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
+Exit codes: 0 success; 1 failure; 2 invalid flags or input;
+78 invalid settings (flags, variables, config file) of agent or doctor.`,
 	}, append(agentcmd.New(newProgram(os.Getenv)), newTranslate(), newDocs(), cli.NewVersion())...)
 }

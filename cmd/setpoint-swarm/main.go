@@ -19,6 +19,7 @@ func newRoot() *cobra.Command {
 and node, which runs on each node and reports the usage of its tasks to the agent.
 "setpoint agent swarm" runs the agent.
 
-Exit codes: 0 success; 1 failure; 2 invalid flags or input.`,
+Exit codes: 0 success; 1 failure; 2 invalid flags or input;
+78 invalid settings (flags, variables, config file) of agent, node or doctor.`,
 	}, append(agentcmd.New(newProgram()), newNode(), newDocs(), cli.NewVersion())...)
 }

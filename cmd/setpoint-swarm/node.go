@@ -85,10 +85,10 @@ name is the node's id, such as the one that Swarm gives to each node.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			if err := s.validate(); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			n, err := s.open()
 			if err != nil {

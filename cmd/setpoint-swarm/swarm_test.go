@@ -40,29 +40,30 @@ func TestSettingsAreChecked(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"reports of anybody", append(agent, "--nodes-address=:1"), "--nodes-address: needs either --nodes-secret-file or"},
-		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required"},
-		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-secret-file: can't be used together with the --nodes-tls flags"},
-		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: must be given together with --nodes-tls-cert-file and --nodes-tls-key-file"},
-		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "fewer than 16 bytes"},
-		{"usage from both", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--usage-source=prom"), "--usage-source: can't be used together with --nodes-address"},
-		{"a source that there is not", append(agent, "--usage-source=prom"), `--usage-source: source: there is no source "prom"`},
-		{"a source that can't tell", append(agent, "--usage-source=jobs", "--sources-file="+sources), "--usage-source: query: is for a source of prometheus"},
-		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h"},
-		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: "},
-		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`},
-		{"an engine that could only be read", append(agent, "--docker-host=http://x:2375"), `--docker-host: "http://x:2375": must begin with unix:// or tcp://`},
-		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port"},
-		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of"},
-		{"a node's half certificate", append(node, "--agent-address=a:1", "--agent-tls-cert-file=b"), "--agent-tls-ca-file: must be given together with --agent-tls-cert-file and"},
-		{"an interval that is too short", append(node, "--agent-address=a:1", "--secret-file="+good, "--interval=10ms"), "--interval: 10ms is not from 1s to 10m"},
-		{"a certificate that is not there", append(node, "--agent-address=a:1", "--agent-tls-ca-file=x", "--agent-tls-cert-file=x", "--agent-tls-key-file=x"), "--agent-tls-ca-file: open x"},
+		{"reports of anybody", append(agent, "--nodes-address=:1"), "--nodes-address: needs either --nodes-secret-file or", cli.ExitSettings},
+		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required", cli.ExitSettings},
+		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-secret-file: can't be used together with the --nodes-tls flags", cli.ExitSettings},
+		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: must be given together with --nodes-tls-cert-file and --nodes-tls-key-file", cli.ExitSettings},
+		{"a secret that is short", append(agent, "--nodes-address=:1", "--nodes-secret-file="+short), "fewer than 16 bytes", cli.ExitUsage},
+		{"usage from both", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--usage-source=prom"), "--usage-source: can't be used together with --nodes-address", cli.ExitSettings},
+		{"a source that there is not", append(agent, "--usage-source=prom"), `--usage-source: source: there is no source "prom"`, cli.ExitUsage},
+		{"a source that can't tell", append(agent, "--usage-source=jobs", "--sources-file="+sources), "--usage-source: query: is for a source of prometheus", cli.ExitUsage},
+		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h", cli.ExitSettings},
+		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: ", cli.ExitSettings},
+		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`, cli.ExitSettings},
+		{"an engine that could only be read", append(agent, "--docker-host=http://x:2375"), `--docker-host: "http://x:2375": must begin with unix:// or tcp://`, cli.ExitSettings},
+		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port", cli.ExitSettings},
+		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of", cli.ExitSettings},
+		{"a node's half certificate", append(node, "--agent-address=a:1", "--agent-tls-cert-file=b"), "--agent-tls-ca-file: must be given together with --agent-tls-cert-file and", cli.ExitSettings},
+		{"an interval that is too short", append(node, "--agent-address=a:1", "--secret-file="+good, "--interval=10ms"), "--interval: 10ms is not from 1s to 10m", cli.ExitSettings},
+		{"a certificate that is not there", append(node, "--agent-address=a:1", "--agent-tls-ca-file=x", "--agent-tls-cert-file=x", "--agent-tls-key-file=x"), "--agent-tls-ca-file: open x", cli.ExitUsage},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := run(t, tt.args...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "hunter2") {
+			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "hunter2") {
 				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
 			}
 		})

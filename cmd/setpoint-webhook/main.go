@@ -23,7 +23,8 @@ func newRoot() *cobra.Command {
 		Long: `Scale the targets of a webhook server, which answers three HTTP calls: list, observe
 and apply. "setpoint agent webhook" runs it.
 
-Exit codes: 0 success; 1 failure, or a negative result; 2 invalid flags or input.`,
+Exit codes: 0 success; 1 failure, or a negative result; 2 invalid flags or input;
+78 invalid settings (flags, variables, config file) of agent or doctor.`,
 	}, append(agentcmd.New(new(settings).program()), cli.NewVersion())...)
 }
 

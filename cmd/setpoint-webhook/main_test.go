@@ -18,21 +18,22 @@ func TestSettingsAreChecked(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required"},
-		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required"},
-		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "http to another machine"},
-		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters"},
-		{"lists that are too frequent", []string{"--list-every=1ms"}, "--list-every: 1ms is not from 1s to 10m"},
-		{"no time", []string{"--webhook-timeout=0s"}, "--webhook-timeout: 0s is not above 0"},
-		{"no targets", []string{"--max-targets=0"}, "--max-targets: 0 is not above 0"},
-		{"no pods", []string{"--max-pods=-1"}, "--max-pods: -1 is not above 0"},
-		{"no samples", []string{"--max-samples=0"}, "--max-samples: 0 is not above 0"},
+		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required", cli.ExitSettings},
+		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required", cli.ExitSettings},
+		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "http to another machine", cli.ExitUsage},
+		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters", cli.ExitUsage},
+		{"lists that are too frequent", []string{"--list-every=1ms"}, "--list-every: 1ms is not from 1s to 10m", cli.ExitSettings},
+		{"no time", []string{"--webhook-timeout=0s"}, "--webhook-timeout: 0s is not above 0", cli.ExitSettings},
+		{"no targets", []string{"--max-targets=0"}, "--max-targets: 0 is not above 0", cli.ExitSettings},
+		{"no pods", []string{"--max-pods=-1"}, "--max-pods: -1 is not above 0", cli.ExitSettings},
+		{"no samples", []string{"--max-samples=0"}, "--max-samples: 0 is not above 0", cli.ExitSettings},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := clitest.Run(t, newRoot(), "", append(append([]string{"agent"}, right...), tt.args...)...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "s3cret") {
+			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "s3cret") {
 				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
 			}
 		})

@@ -84,8 +84,12 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 				tt.args = append(tt.args, "--server", clitest.StartServer(t))
 			}
 			got := run(t, tt.stdin, tt.args...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "setpoint: setpoint: ") {
-				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant 2 and %q", got.Code, got.Stderr, got.Stdout, tt.want)
+			code := cli.ExitUsage
+			if tt.args[0] == "serve" { // which a supervisor starts, and should not again
+				code = cli.ExitSettings
+			}
+			if got.Code != code || !strings.Contains(got.Stderr, tt.want) || strings.Contains(got.Stderr, "setpoint: setpoint: ") {
+				t.Errorf("exit code %d, stderr:\n%s\nstdout:\n%s\nwant %d and %q", got.Code, got.Stderr, got.Stdout, code, tt.want)
 			}
 		})
 	}

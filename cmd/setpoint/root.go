@@ -17,7 +17,8 @@ func newRoot() *cobra.Command {
 as the Kubernetes HorizontalPodAutoscaler controller would.` + about + `
 
 Exit codes: 0 success; 1 failure, or a negative result (mismatch, not ready);
-2 invalid flags or input.`,
+2 invalid flags or input; 78 invalid settings (flags, variables, config file) of serve
+or an agent.`,
 	}, append(append(others(), targets.Commands()...), serve.New(), overridecmd.New(), newToken(), serve.NewHealth(), cli.NewVersion())...)
 	cli.Group(root, "Run", "serve", "agent", "health", "token")
 	cli.Group(root, "Decide and explain", "recommend", "explain", "replay")

@@ -21,14 +21,15 @@ chown root:setpoint /etc/setpoint
 chmod 0750 /etc/setpoint
 test -d /run/systemd/system || exit 0 # a chroot, a container, another init
 systemctl daemon-reload
-start() { if command -v deb-systemd-invoke >/dev/null; then deb-systemd-invoke start "$1"; else systemctl start "$1"; fi; }
+# A unit that does not start says so; the package is installed nevertheless, and can be upgraded.
+start() { if command -v deb-systemd-invoke >/dev/null; then deb-systemd-invoke start "$1"; else systemctl start "$1"; fi || true; }
 for unit in @UNITS@; do
   if test -e "/etc/setpoint/.$unit"; then # removed while it was enabled, and not purged since
     rm "/etc/setpoint/.$unit"
     systemctl enable "$unit"
     start "$unit"
   elif test $first = no; then
-    systemctl try-restart "$unit"
+    if systemctl is-failed --quiet "$unit"; then start "$unit"; else systemctl try-restart "$unit" || true; fi
   elif test "$unit" = setpoint.service; then
     # The service listens on this machine only, so it can start unconfigured. Agents can not.
     systemctl preset "$unit"

@@ -54,11 +54,29 @@ kill -KILL "$before"
 await 'running again after it was killed' another
 echo 'killed: systemd started it again'
 
+state() { for property in ActiveState NRestarts ExecMainStatus; do systemctl show -P $property setpoint.service; done | paste -sd' ' -; }
+# refused WHAT COMMAND... : the command runs into settings that are refused, which stops the service for good.
+refused() {
+  local what=$1
+  shift
+  sed -i 's/^grpc-address:/grpc-adress:/' /etc/setpoint/setpoint.yaml
+  "$@" >/refused.log 2>&1 || { cat /refused.log; fail "$what with settings that are refused"; }
+  sleep 5 # systemd would have started it twice
+  [ "$(state)" = 'failed 0 78' ] || fail "with refused settings, after $what, the service is $(state), not failed without restarts by 78"
+  sed -i 's/^grpc-adress:/grpc-address:/' /etc/setpoint/setpoint.yaml
+}
+refused 'systemctl restart' sh -c '! systemctl restart setpoint.service'
+systemctl start setpoint.service
+ready || fail 'started, and not ready'
+refused 'an upgrade' dpkg -i --force-confdef --force-confold /packages/setpoint-old.deb
+echo 'settings that are refused: a restart says so, systemd does not repeat it, and the package can be upgraded'
+
 echo '# edited' >>/etc/setpoint/setpoint.yaml
 before=$(main)
 dpkg -i --force-confdef --force-confold /packages/*-new.deb >/dpkg.log 2>&1 || { cat /dpkg.log; fail 'the upgrade'; }
 await 'running in the new version' another
 grep -qx '# edited' <<<"$(tail -n 1 /etc/setpoint/setpoint.yaml)" || fail 'the upgrade changed settings that were edited'
+# It failed before, and runs again: an upgrade may be what mends it.
 echo 'upgraded: the service runs on as another process, with its settings'
 
 systemctl stop setpoint.service

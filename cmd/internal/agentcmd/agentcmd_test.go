@@ -50,26 +50,27 @@ func TestSettingsAreChecked(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"the cluster is required", nil, "--cluster: is required"},
-		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b": must be`},
-		{"a cluster that is a folder", []string{"--cluster=.."}, `--cluster: cluster ".."`},
-		{"a period that is too short", []string{"--cluster=x", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h"},
-		{"no time", []string{"--cluster=x", "--request-timeout=0s"}, "--request-timeout: 0s is not above 0"},
-		{"no workers", []string{"--cluster=x", "--workers=0"}, "--workers: 0 is not above 0"},
-		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file"},
-		{"a level that there is not", []string{"--cluster=x", "--log-level=loud"}, `--log-level: "loud"`},
-		{"a form that there is not", []string{"--cluster=x", "--log-format=xml"}, `--log-format: "xml"`},
-		{"a recording without room", []string{"--cluster=x", "--record-max-bytes=0"}, "--record-max-bytes: 0 is not above 0"},
-		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere"},
-		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required"},
-		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder"},
-		{"arguments", []string{"now"}, "unexpected argument"},
+		{"the cluster is required", nil, "--cluster: is required", cli.ExitSettings},
+		{"a cluster that is a path", []string{"--cluster=a/b"}, `--cluster: cluster "a/b": must be`, cli.ExitSettings},
+		{"a cluster that is a folder", []string{"--cluster=.."}, `--cluster: cluster ".."`, cli.ExitSettings},
+		{"a period that is too short", []string{"--cluster=x", "--sync-period=100ms"}, "--sync-period: 100ms is not from 1s to 1h", cli.ExitSettings},
+		{"no time", []string{"--cluster=x", "--request-timeout=0s"}, "--request-timeout: 0s is not above 0", cli.ExitSettings},
+		{"no workers", []string{"--cluster=x", "--workers=0"}, "--workers: 0 is not above 0", cli.ExitSettings},
+		{"half a certificate", []string{"--cluster=x", "--tls-cert-file=x.pem"}, "--tls-cert-file: must be given together with --tls-key-file", cli.ExitSettings},
+		{"a level that there is not", []string{"--cluster=x", "--log-level=loud"}, `--log-level: "loud"`, cli.ExitSettings},
+		{"a form that there is not", []string{"--cluster=x", "--log-format=xml"}, `--log-format: "xml"`, cli.ExitSettings},
+		{"a recording without room", []string{"--cluster=x", "--record-max-bytes=0"}, "--record-max-bytes: 0 is not above 0", cli.ExitSettings},
+		{"sources that are not there", []string{"--cluster=x", "--insecure", "--check", "--sources-file=nowhere"}, "--sources-file: open nowhere", cli.ExitUsage},
+		{"sources that can't be", []string{"--cluster=x", "--insecure", "--check", "--sources-file=" + sources}, "--sources-file: sources.yaml: sources.prom.prometheus.url: is required", cli.ExitUsage},
+		{"a folder that is none", []string{"--cluster=x", "--insecure", "--check", "--state-dir=" + sources}, "is not a folder", cli.ExitUsage},
+		{"arguments", []string{"now"}, "unexpected argument", cli.ExitSettings},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got := clitest.Run(t, root(program(fake(&agenttest.Fake{}))), "", append([]string{"agent"}, tt.args...)...)
-			if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) {
+			if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
 				t.Errorf("exit code %d, %q, want %q", got.Code, got.Stderr, tt.want)
 			}
 		})

@@ -157,13 +157,13 @@ func newAgent(p Program) *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			if report.all || report.differing {
 				return report.print(cmd, c.AdminAddress)
 			}
 			if err := c.validate(); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			if check {
 				return c.check(cmd)
@@ -191,10 +191,10 @@ variables are there already. Exit code 1 if there is a problem.`,
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			if err := c.validate(); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			opened, err := c.open(prometheus.NewRegistry(), zap.NewNop())
 			if err != nil {

@@ -32,6 +32,9 @@ import (
 const (
 	ExitFailed = 1 // it went wrong, or the answer is no
 	ExitUsage  = 2 // invalid flags or input
+	// ExitSettings is for refused settings of a command that also takes them from variables and a config file: starting it
+	// again is of no use. It is EX_CONFIG of sysexits.h, and unlike 2 no exit code of a panic.
+	ExitSettings = 78
 )
 
 // Main runs a program's command until it ends or a signal arrives, and exits. A second signal ends the process at once.
@@ -99,7 +102,7 @@ func Root(root *cobra.Command, commands ...*cobra.Command) *cobra.Command {
 				text += "; did you mean --" + guess + "?"
 			}
 		}
-		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
+		return badLine(cmd, errors.New(text+"; see "+cmd.CommandPath()+" --help"))
 	})
 	root.SetUsageFunc(usage(root.UsageFunc()))
 	root.AddCommand(append(commands, newMan())...)
@@ -143,7 +146,7 @@ func strict(cmd *cobra.Command) {
 	args := UsageArgs(cmd.Args)
 	cmd.Args = func(cmd *cobra.Command, given []string) error {
 		if err := args(cmd, given); err != nil {
-			return err
+			return badLine(cmd, err)
 		}
 		err := cmd.ValidateFlagGroups()
 		if err == nil {
@@ -153,7 +156,7 @@ func strict(cmd *cobra.Command) {
 		if set := excluding.FindStringSubmatch(text); set != nil {
 			text = "--" + strings.Join(strings.Fields(set[1]), " and --") + " exclude each other"
 		}
-		return BadInput(errors.New(text + "; see " + cmd.CommandPath() + " --help"))
+		return badLine(cmd, errors.New(text+"; see "+cmd.CommandPath()+" --help"))
 	}
 }
 
@@ -289,6 +292,27 @@ func BadInput(err error) error {
 	return inputError{err}
 }
 
+// settingsError is an error in settings.
+type settingsError struct{ error }
+
+func (e settingsError) Unwrap() error { return e.error }
+
+// BadSettings marks an error as one of flags, variables or a config file; nil stays nil.
+func BadSettings(err error) error {
+	if err == nil {
+		return nil
+	}
+	return settingsError{err}
+}
+
+// badLine marks an error of a command line.
+func badLine(cmd *cobra.Command, err error) error {
+	if config.Applies(cmd.Flags()) {
+		return BadSettings(err)
+	}
+	return BadInput(err)
+}
+
 // lacking is an error of a method that a server lacks, with the versions of its instances.
 type lacking struct {
 	error
@@ -305,10 +329,15 @@ var ErrQuiet = errors.New("")
 
 // ExitCode is the exit code for an error.
 func ExitCode(err error) int {
-	var input inputError
+	var (
+		input    inputError
+		settings settingsError
+	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &settings):
+		return ExitSettings
 	case errors.As(err, &input), status.Code(err) == codes.InvalidArgument:
 		return ExitUsage
 	}

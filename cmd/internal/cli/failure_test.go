@@ -59,6 +59,7 @@ func TestErrorsAreToldInWords(t *testing.T) {
 			"setpoint: the server can't be reached: there was no answer within 5s (Unavailable)", cli.ExitFailed,
 		},
 		"the user's, twice": {cli.BadInput(cli.BadInput(errors.New("x"))), "setpoint: x", cli.ExitUsage},
+		"settings":          {cli.BadSettings(cli.BadInput(errors.New("x"))), "setpoint: x", cli.ExitSettings},
 	} {
 		if got, code := cli.Failure(tt.err), cli.ExitCode(tt.err); got != tt.want || code != tt.code {
 			t.Errorf("%s: %q, exit code %d, want %q and %d", name, got, code, tt.want, tt.code)

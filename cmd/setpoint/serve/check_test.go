@@ -25,41 +25,42 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		name string
 		args []string
 		want string
+		code int
 	}{
-		{"a key that there is not", []string{config("grpc-adress: \":1\"")}, "setpoint.yaml:1: grpc-adress: no such setting, did you mean grpc-address?"},
-		{"a word for a number", []string{config("\nmax-pods: many")}, "setpoint.yaml:2: max-pods: must be a whole number, is a string"},
-		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: is neither YAML nor JSON: line 2"},
-		{"a file that is not there", []string{"--config=/nowhere.yaml"}, "config file: open /nowhere.yaml: no such file"},
-		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: must be a duration such as 30s or 1h: write 20s`},
-		{"an address without a port", []string{"--grpc-address=9090"}, `--grpc-address: "9090" is not host:port, such as 127.0.0.1:9090`},
-		{"an admin address without a port", []string{"--admin-address=9091"}, `--admin-address: "9091" is not host:port`},
-		{"a port beyond all ports", []string{"--rest-address=127.0.0.1:99999"}, `--rest-address: "127.0.0.1:99999": the port must be a number from 0 to 65535`},
-		{"a URL for an address", []string{"--rest-address=http://127.0.0.1:8080"}, `--rest-address: "http://127.0.0.1:8080" is not host:port`},
-		{"a path for a host", []string{"--rest-address=a/b:8080"}, `"a/b" is neither an IP address nor the name of a host`},
-		{"an address twice", []string{"--admin-address=127.0.0.1:9090"}, "--admin-address: 127.0.0.1:9090 is also the address of --grpc-address: give each its own"},
-		{"all interfaces without credentials", []string{"--grpc-address=:9090"}, "--grpc-address: other machines can reach :9090 without authentication: give --auth-tokens-file"},
-		{"a Redis that is no URL", []string{"--redis=redis:6379"}, "--redis: must begin with redis:// or rediss://"},
-		{"a Redis of another kind", []string{"--redis=http://user:s3cret@redis:6379"}, "--redis: must begin with redis:// or rediss://"},
-		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`},
-		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis"},
-		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file"},
-		{"a password in the URL and in a file", []string{"--redis=redis://user:s3cret@redis", "--redis-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file: give one of them"},
-		{"a sentinels' password in both", []string{"--redis=redis://redis?master=m&sentinelPassword=s3cret", "--redis-sentinel-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file"},
-		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: " + notPEM},
-		{"clients' CAs that are none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + notPEM}, "--tls-client-ca-file: " + notPEM},
-		{"a revocation list that is none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + good, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: " + notPEM},
-		{"revocation lists without CAs", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: revocation lists need the CAs"},
-		{"a key of another certificate", []string{"--tls-cert-file=" + good, "--tls-key-file=" + otherKey}, "private key does not match"},
-		{"a certificate that has expired", []string{"--tls-cert-file=" + expired, "--tls-key-file=" + expiredKey}, "expired"},
-		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate"},
-		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file"},
-		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file"},
-		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file"},
-		{"an argument", []string{"now"}, `unexpected argument "now"; see setpoint serve --help`},
+		{"a key that there is not", []string{config("grpc-adress: \":1\"")}, "setpoint.yaml:1: grpc-adress: no such setting, did you mean grpc-address?", cli.ExitSettings},
+		{"a word for a number", []string{config("\nmax-pods: many")}, "setpoint.yaml:2: max-pods: must be a whole number, is a string", cli.ExitSettings},
+		{"a file that is no YAML", []string{config("max-pods: 5\n  x: 3")}, "setpoint.yaml: is neither YAML nor JSON: line 2", cli.ExitSettings},
+		{"a file that is not there", []string{"--config=/nowhere.yaml"}, "config file: open /nowhere.yaml: no such file", cli.ExitSettings},
+		{"a duration without its unit", []string{"--drain-timeout=20"}, `--drain-timeout" flag: must be a duration such as 30s or 1h: write 20s`, cli.ExitSettings},
+		{"an address without a port", []string{"--grpc-address=9090"}, `--grpc-address: "9090" is not host:port, such as 127.0.0.1:9090`, cli.ExitSettings},
+		{"an admin address without a port", []string{"--admin-address=9091"}, `--admin-address: "9091" is not host:port`, cli.ExitSettings},
+		{"a port beyond all ports", []string{"--rest-address=127.0.0.1:99999"}, `--rest-address: "127.0.0.1:99999": the port must be a number from 0 to 65535`, cli.ExitSettings},
+		{"a URL for an address", []string{"--rest-address=http://127.0.0.1:8080"}, `--rest-address: "http://127.0.0.1:8080" is not host:port`, cli.ExitSettings},
+		{"a path for a host", []string{"--rest-address=a/b:8080"}, `"a/b" is neither an IP address nor the name of a host`, cli.ExitSettings},
+		{"an address twice", []string{"--admin-address=127.0.0.1:9090"}, "--admin-address: 127.0.0.1:9090 is also the address of --grpc-address: give each its own", cli.ExitSettings},
+		{"all interfaces without credentials", []string{"--grpc-address=:9090"}, "--grpc-address: other machines can reach :9090 without authentication: give --auth-tokens-file", cli.ExitSettings},
+		{"a Redis that is no URL", []string{"--redis=redis:6379"}, "--redis: must begin with redis:// or rediss://", cli.ExitSettings},
+		{"a Redis of another kind", []string{"--redis=http://user:s3cret@redis:6379"}, "--redis: must begin with redis:// or rediss://", cli.ExitSettings},
+		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`, cli.ExitSettings},
+		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis", cli.ExitSettings},
+		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file", cli.ExitUsage},
+		{"a password in the URL and in a file", []string{"--redis=redis://user:s3cret@redis", "--redis-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file: give one of them", cli.ExitSettings},
+		{"a sentinels' password in both", []string{"--redis=redis://redis?master=m&sentinelPassword=s3cret", "--redis-sentinel-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file", cli.ExitSettings},
+		{"a certificate that is none", []string{"--tls-cert-file=" + notPEM, "--tls-key-file=" + notPEM}, "--tls-cert-file: " + notPEM, cli.ExitUsage},
+		{"clients' CAs that are none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + notPEM}, "--tls-client-ca-file: " + notPEM, cli.ExitUsage},
+		{"a revocation list that is none", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-ca-file=" + good, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: " + notPEM, cli.ExitUsage},
+		{"revocation lists without CAs", []string{"--tls-cert-file=" + good, "--tls-key-file=" + key, "--tls-client-crl-file=" + notPEM}, "--tls-client-crl-file: revocation lists need the CAs", cli.ExitSettings},
+		{"a key of another certificate", []string{"--tls-cert-file=" + good, "--tls-key-file=" + otherKey}, "private key does not match", cli.ExitUsage},
+		{"a certificate that has expired", []string{"--tls-cert-file=" + expired, "--tls-key-file=" + expiredKey}, "expired", cli.ExitUsage},
+		{"a key without its certificate", []string{"--tls-key-file=" + notPEM}, "a certificate needs its key, and a key its certificate", cli.ExitSettings},
+		{"tokens that are a folder", []string{"--auth-tokens-file=/etc"}, "--auth-tokens-file: read /etc: is not a regular file", cli.ExitUsage},
+		{"issuers that are not there", []string{"--auth-oidc-file=/nowhere"}, "--auth-oidc-file: stat /nowhere: no such file", cli.ExitUsage},
+		{"a policy that is not there", []string{"--auth-tokens-file=" + clitest.File(t, "tokens.yaml", "tokens: []"), "--policy-file=/nowhere"}, "--policy-file: stat /nowhere: no such file", cli.ExitUsage},
+		{"an argument", []string{"now"}, `unexpected argument "now"; see setpoint serve --help`, cli.ExitSettings},
 	} {
 		got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...)
-		if got.Code != cli.ExitUsage || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
-			t.Errorf("%s: exit code %d, want 2 and %q:\n%s%s", tt.name, got.Code, tt.want, got.Stdout, got.Stderr)
+		if got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) || got.Stdout != "" {
+			t.Errorf("%s: exit code %d, want %d and %q:\n%s%s", tt.name, got.Code, tt.code, tt.want, got.Stdout, got.Stderr)
 		}
 		if strings.Contains(got.Stderr, "s3cret") {
 			t.Errorf("%s: it tells the password: %s", tt.name, got.Stderr)

@@ -24,11 +24,11 @@ func TestFlagsOfTheControllerManagerAreChecked(t *testing.T) {
 		code int
 		want string
 	}{
-		{[]string{"--horizontal-pod-autoscaler-sync-period=often"}, cli.ExitUsage, `invalid argument "often" for "--horizontal-pod-autoscaler-sync-period"`},
-		{[]string{"--horizontal-pod-autoscaler-tolerance=-1"}, cli.ExitUsage, `--tolerance: "-1"`},
-		{[]string{"--horizontal-pod-autoscaler-upscale-delay=-1m"}, cli.ExitUsage, "--upscale-delay: -1m0s is negative"},
-		{[]string{"--horizontal-pod-autoscaler-use-rest-clients=perhaps"}, cli.ExitUsage, `invalid argument "perhaps"`},
-		{[]string{"--horizontal-pod-autoscaler-speed=1"}, cli.ExitUsage, "unknown flag: --horizontal-pod-autoscaler-speed"},
+		{[]string{"--horizontal-pod-autoscaler-sync-period=often"}, cli.ExitSettings, `invalid argument "often" for "--horizontal-pod-autoscaler-sync-period"`},
+		{[]string{"--horizontal-pod-autoscaler-tolerance=-1"}, cli.ExitSettings, `--tolerance: "-1"`},
+		{[]string{"--horizontal-pod-autoscaler-upscale-delay=-1m"}, cli.ExitSettings, "--upscale-delay: -1m0s is negative"},
+		{[]string{"--horizontal-pod-autoscaler-use-rest-clients=perhaps"}, cli.ExitSettings, `invalid argument "perhaps"`},
+		{[]string{"--horizontal-pod-autoscaler-speed=1"}, cli.ExitSettings, "unknown flag: --horizontal-pod-autoscaler-speed"},
 		{[]string{"--horizontal-pod-autoscaler-use-rest-clients"}, 0, "has no effect here: metrics always come from the metrics APIs"},
 		{[]string{"--horizontal-pod-autoscaler-sync-period=30s"}, 0, "has no effect here: it is a setting of the agent; set it on setpoint agent kubernetes"},
 		{nil, 0, ""},

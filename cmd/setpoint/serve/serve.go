@@ -41,10 +41,10 @@ The REST address has a web page at /ui/, and the API's description at /docs.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := config.Apply(cmd.Flags(), os.Environ()); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			if err := s.validate(); err != nil {
-				return cli.BadInput(err)
+				return cli.BadSettings(err)
 			}
 			s.Notes = managerflags.WithoutEffect(cmd.Flags(), managerflags.Serve)
 			if !s.Redis.used() {

@@ -203,7 +203,7 @@ func TestContainerServesAndStopsCleanly(t *testing.T) {
 func TestContainerRefusesOtherAddressesUnlessConfigured(t *testing.T) {
 	d := docker(t)
 	output, err := d.run("docker", "run", "--rm", "--network=none", "--env=SETPOINT_GRPC_ADDRESS=:9090", image(t, d))
-	if err == nil || !strings.Contains(fmt.Sprint(err), "exit status 2") || !strings.Contains(fmt.Sprint(err), "other machines can reach") {
+	if err == nil || !strings.Contains(fmt.Sprint(err), "exit status 78") || !strings.Contains(fmt.Sprint(err), "other machines can reach") {
 		t.Errorf("%v, %s", err, output)
 	}
 }
