@@ -47,7 +47,7 @@ func (e *Error) Error() string {
 	for i, v := range shown {
 		texts[i] = v.String()
 	}
-	summary := "invalid JSON body: " + strings.Join(texts, "; ")
+	summary := "invalid request: " + strings.Join(texts, "; ")
 	if hidden := len(e.Violations) - len(shown); hidden > 0 {
 		atLeast := ""
 		if e.Truncated {

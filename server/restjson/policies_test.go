@@ -60,7 +60,7 @@ func TestEmptyPoliciesOfAnExplanation(t *testing.T) {
 func TestEmptyPoliciesInABatch(t *testing.T) {
 	text := `{"requests": [{}, {"spec": {"behavior": {"scaleDown": {"policies": []}}}}]}`
 	err := Unmarshal([]byte(text), &setpointv1.BatchRecommendRequest{})
-	want := "invalid JSON body: requests[1].spec.behavior.scaleDown.policies: " + noPolicies
+	want := "invalid request: requests[1].spec.behavior.scaleDown.policies: " + noPolicies
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -283,7 +283,7 @@ func TestErrorIsBounded(t *testing.T) {
 		t.Errorf("%d violations, truncated %t, want 100, true", len(invalid.Violations), invalid.Truncated)
 	}
 	unknown := `unknown field, did you mean "name"?`
-	want := fmt.Sprintf("invalid JSON body: pods[0].nmae: %[1]s; pods[1].nmae: %[1]s; pods[2].nmae: %[1]s; and at least 97 more", unknown)
+	want := fmt.Sprintf("invalid request: pods[0].nmae: %[1]s; pods[1].nmae: %[1]s; pods[2].nmae: %[1]s; and at least 97 more", unknown)
 	if got := err.Error(); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
@@ -298,12 +298,12 @@ func TestErrorSummary(t *testing.T) {
 		{
 			"one problem of the whole text",
 			restjson.Error{Violations: []restjson.Violation{{Description: "wrong"}}},
-			"invalid JSON body: wrong",
+			"invalid request: wrong",
 		},
 		{
 			"the first three problems and a count",
 			restjson.Error{Violations: []restjson.Violation{{"a", "1"}, {"b", "2"}, {"c", "3"}, {"d", "4"}}},
-			"invalid JSON body: a: 1; b: 2; c: 3; and 1 more",
+			"invalid request: a: 1; b: 2; c: 3; and 1 more",
 		},
 	}
 	for _, tt := range tests {
