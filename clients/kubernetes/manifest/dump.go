@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -111,6 +112,8 @@ func (d *Dump) add(o object, parts []Part) error {
 	case o.kind.Kind == autoscalerKind:
 		// Leaving it out silently would hide that it is missing.
 		return fmt.Errorf("expected %s, found %s", Autoscalers, o.describe())
+	case d.Own && o.kind.Kind == ownKind.Kind && (o.kind.Group == autoscalingv2.GroupName || strings.HasSuffix(o.kind.Group, "setpoint.dev")): // others may have a kind of that name
+		return fmt.Errorf("expected Autoscaler (%s), found %s", ownKind.GroupVersion(), o.describe())
 	default:
 		d.ignore(o)
 		if d.Beside != nil {

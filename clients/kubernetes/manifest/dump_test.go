@@ -253,13 +253,20 @@ func TestReadNamesTheItem(t *testing.T) {
 			[]string{"dump.json: document 2: expected a Kubernetes object, found an object of v1 without kind"}},
 		{"an autoscaler of the future is missed", `{"apiVersion":"autoscaling/v3","kind":"HorizontalPodAutoscaler"}`, nil,
 			[]string{"dump.json: expected HorizontalPodAutoscaler (autoscaling/v2), found HorizontalPodAutoscaler (autoscaling/v3)"}},
+		{"an own autoscaler of the future, too", `{"apiVersion":"autoscaling.setpoint.dev/v2","kind":"Autoscaler"}`, nil,
+			[]string{"dump.json: expected Autoscaler (autoscaling.setpoint.dev/v1), found Autoscaler (autoscaling.setpoint.dev/v2)"}},
+		{"one in the group of the others", `{"apiVersion":"autoscaling/v2","kind":"Autoscaler"}`, nil,
+			[]string{"dump.json: expected Autoscaler (autoscaling.setpoint.dev/v1), found Autoscaler (autoscaling/v2)"}},
+		{"one in half its group", `{"apiVersion":"setpoint.dev/v1","kind":"Autoscaler"}`, nil,
+			[]string{"dump.json: expected Autoscaler (autoscaling.setpoint.dev/v1), found Autoscaler (setpoint.dev/v1)"}},
+		{"one of somebody else's", `{"apiVersion":"example.com/v1","kind":"Autoscaler"}`, nil, nil},
 		{"one of several parts", pod, []manifest.Part{manifest.Scales, manifest.PodMetrics},
 			[]string{"dump.json: expected Scale (autoscaling/v1) or PodMetrics (metrics.k8s.io/v1beta1), found Pod (v1)"}},
 		{"a workload whose selector is malformed", `{"apiVersion":"apps/v1","kind":"Deployment","spec":{"selector":{"matchExpressions":[{"key":"a","operator":"Near"}]}}}`, nil,
 			[]string{`dump.json: "Near" is not a valid label selector operator`}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			var dump manifest.Dump
+			dump := manifest.Dump{Own: true}
 			kubernetestest.CheckError(t, dump.Read("dump.json", strings.NewReader(test.text), test.parts...), test.want...)
 		})
 	}
