@@ -157,8 +157,9 @@ func TestCheckWarnsOfCallersWithoutAPolicy(t *testing.T) {
 	}
 }
 
-// Settings of Redis without one are told, but for the defaults, which a whole config file has.
-func TestCheckTellsOfSettingsWithoutEffect(t *testing.T) {
+// Settings of Redis without one are told, but for the defaults, which a whole config file has; and a tolerance that hardly
+// anybody wants.
+func TestCheckTellsOfOddSettings(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
 		args []string
@@ -167,6 +168,8 @@ func TestCheckTellsOfSettingsWithoutEffect(t *testing.T) {
 		{[]string{"--redis-timeout=9s"}, "--redis-timeout has no effect without --redis\n"},
 		{[]string{"--on-store-failure=hold-down"}, "--on-store-failure has no effect without --redis\n"},
 		{[]string{"--config=../../../deploy/setpoint.yaml"}, ""},
+		{[]string{"--tolerance=10"}, "--tolerance: 10 is 1000 % of the target, so metrics never ask for fewer replicas; 10 % is 0.1\n"},
+		{[]string{"--tolerance=999m"}, ""},
 		{[]string{"--redis=redis://redis", "--redis-timeout=9s", "--on-store-failure=hold-down"}, ""},
 	} {
 		if got := run(t, "", append([]string{"serve", "--check"}, tt.args...)...); got.Code != 0 || got.Stderr != tt.want {

@@ -18,6 +18,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
 	"github.com/setpoint-dev/setpoint/server"
+	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/sources"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -47,6 +48,9 @@ The REST address has a web page at /ui/, and the API's description at /docs.`,
 				return cli.BadSettings(err)
 			}
 			s.Notes = managerflags.WithoutEffect(cmd.Flags(), managerflags.Serve)
+			if t, _ := conversion.Tolerance(s.Tolerance); t >= 1 { // valid, as of the controller manager
+				s.Notes = append(s.Notes, fmt.Sprintf("--tolerance: %s is %g %% of the target, so metrics never ask for fewer replicas; 10 %% is 0.1", s.Tolerance, 100*t))
+			}
 			if !s.Redis.used() {
 				cmd.Flags().Visit(func(f *pflag.Flag) {
 					if strings.HasPrefix(f.Name, "redis-") || f.Name == "on-store-failure" {
