@@ -10,7 +10,8 @@
 # (default) its value cluster, and PARTS (none) are external-metrics and specs, if externalMetrics and
 # service.specs are used. CALLERS (none) are further callers, separated by commas: each gets a token, caller-NAME, and
 # needs a grant in the policy. To add a caller later, append the output of `setpoint token` to the tokens file.
-# Certificates are valid for a year; the key of the CA is not kept. With cert-manager, let a Certificate
+# Certificates are valid for a year; the key of the CA is not kept. ONLY=certificate makes another certificate and its CA, in place of those
+# that are there, and leaves the rest: then give ca.crt to callers that have a copy, and restart the balancer of compose.yaml. With cert-manager, let a Certificate
 # with secretName setpoint-tls and these names, and a copy of its ca.crt, replace the first two Secrets.
 set -euo pipefail
 umask 077
@@ -20,6 +21,7 @@ case $destination in
 --kubernetes) ;;
 *) mkdir -p "$destination"; destination=$(cd "$destination" && pwd) ;;
 esac
+case ${ONLY:=} in '' | certificate) ;; *) echo "ONLY is $ONLY: only certificate can be made alone" >&2; exit 2 ;; esac
 namespace=${NAMESPACE:-setpoint} release=${RELEASE:-setpoint} cluster=${CLUSTER:-default}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -67,12 +69,14 @@ printf 'requirepass %s\n' "$password" >redis.conf
 
 # The folder is private, its files are readable: in containers another user reads them.
 if [ "$destination" != --kubernetes ]; then
-  for file in tls.pem ca.crt tokens.yaml token password redis.conf ${callers[@]+"${callers[@]}"}; do
-    test ! -e "$destination/$file" || { echo "$destination/$file is there already"; exit 1; }
+  files=(tls.pem ca.crt tokens.yaml token password redis.conf ${callers[@]+"${callers[@]}"})
+  test -z "$ONLY" || files=(tls.pem ca.crt)
+  for file in "${files[@]}"; do
+    test -n "$ONLY" || test ! -e "$destination/$file" || { echo "$destination/$file is there already; ONLY=certificate replaces the certificate alone"; exit 1; }
   done
   chmod 0700 "$destination"
   cat tls.crt tls.key >tls.pem
-  install -m 0644 tls.pem ca.crt tokens.yaml token password redis.conf ${callers[@]+"${callers[@]}"} "$destination"
+  install -m 0644 "${files[@]}" "$destination"
   exit
 fi
 
@@ -88,6 +92,7 @@ entry tls.crt <tls.crt
 entry tls.key <tls.key
 secret "$release-ca" Opaque
 entry ca.crt <ca.crt
+test -z "$ONLY" || exit 0
 secret "$release-tokens" Opaque
 entry tokens.yaml <tokens.yaml
 secret "$release-agent" Opaque

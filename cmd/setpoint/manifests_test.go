@@ -1,7 +1,9 @@
 package main
 
 import (
+	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -123,5 +125,44 @@ func TestPeopleHaveRightsToAutoscalers(t *testing.T) {
 		if !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", to, got, want)
 		}
+	}
+}
+
+// A certificate of a year is renewed without new tokens and passwords, which everybody who has one would need.
+func TestTheCertificateOfADeploymentIsRenewedAlone(t *testing.T) {
+	t.Parallel()
+	folder := t.TempDir()
+	secrets := func(env ...string) (string, error) {
+		script := exec.CommandContext(t.Context(), "../../deploy/secrets.sh", folder)
+		script.Env = append(os.Environ(), env...)
+		said, err := script.CombinedOutput()
+		return string(said), err
+	}
+	read := func() map[string]string {
+		all := map[string]string{}
+		for _, name := range []string{"tls.pem", "ca.crt", "tokens.yaml", "token", "password", "redis.conf"} {
+			all[name] = testpages.Read(t, filepath.Join(folder, name))
+		}
+		return all
+	}
+	if said, err := secrets(); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	before := read()
+	if said, err := secrets(); err == nil || !strings.Contains(said, "tls.pem is there already; ONLY=certificate") || !maps.Equal(before, read()) {
+		t.Errorf("a second time: %v, %q", err, said)
+	}
+	if said, err := secrets("ONLY=certificate"); err != nil {
+		t.Fatalf("%v: %s", err, said)
+	}
+	for name, now := range read() {
+		if changed, want := now != before[name], name == "tls.pem" || name == "ca.crt"; changed != want {
+			t.Errorf("%s: changed %t, want %t", name, changed, want)
+		}
+	}
+	pem := filepath.Join(folder, "tls.pem")
+	tokens := filepath.Join(folder, "tokens.yaml")
+	if got := run(t, "", "serve", "--check", "--tls-cert-file="+pem, "--tls-key-file="+pem, "--auth-tokens-file="+tokens); got.Code != 0 {
+		t.Errorf("the service takes neither: %s", got.Stderr)
 	}
 }

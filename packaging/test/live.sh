@@ -67,7 +67,7 @@ refused() {
 }
 refused 'systemctl restart' sh -c '! systemctl restart setpoint.service'
 systemctl start setpoint.service
-ready || fail 'started, and not ready'
+ready >/dev/null || fail 'started, and not ready'
 refused 'an upgrade' dpkg -i --force-confdef --force-confold /packages/setpoint-old.deb
 echo 'settings that are refused: a restart says so, systemd does not repeat it, and the package can be upgraded'
 
