@@ -261,7 +261,7 @@ func (s *Server) newREST(gateway *rest.Gateway) error {
 	protocols.SetHTTP2(true)
 	protocols.SetUnencryptedHTTP2(true)
 	s.http = &http.Server{
-		Handler:           admission.CountREST(s.guard.UnreadREST(s.refuseGRPC(routes))),
+		Handler:           admission.AnswerUnread(admission.CountREST(s.guard.UnreadREST(s.refuseGRPC(routes)))),
 		Protocols:         &protocols,
 		ConnContext:       admission.WithConnection,
 		ReadHeaderTimeout: 10 * time.Second,

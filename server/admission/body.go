@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +13,37 @@ import (
 // HangUp closes the connection after the response. Otherwise net/http would wait for the rest of
 // the body.
 func HangUp(w http.ResponseWriter) { w.Header().Set("Connection", "close") }
+
+// AnswerUnread lets callers read the answer to a body that was not read to its end. net/http waits a moment for them, unless they
+// asked for the end of the connection, as HTTP/1.0 does: then it closes it at once, with bytes unread, for which the system resets
+// it, and the caller may lose the answer.
+func AnswerUnread(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !r.Close || r.Body == http.NoBody {
+			next.ServeHTTP(w, r)
+			return
+		}
+		read, own := &readBody{ReadCloser: r.Body}, *r
+		own.Body = read
+		next.ServeHTTP(w, &own)
+		if !read.ended { // what has it wait is a body over a limit
+			_, _ = http.MaxBytesReader(w, io.NopCloser(strings.NewReader(" ")), 0).Read(make([]byte, 1))
+		}
+	})
+}
+
+// readBody is a body that knows whether it was read to its end.
+type readBody struct {
+	io.ReadCloser
+	ended bool
+}
+
+// Read implements io.Reader.
+func (b *readBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.ended = b.ended || errors.Is(err, io.EOF)
+	return n, err
+}
 
 // ErrCut is the error of a body that was cut off to free memory for others.
 var ErrCut = errors.New("too many unfinished messages")

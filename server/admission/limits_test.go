@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -101,6 +102,36 @@ func TestABodyThatBreaksOffIsRefused(t *testing.T) {
 		t.Errorf("got %s, want 400 with INVALID_ARGUMENT", text)
 	}
 	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusNotFound)
+}
+
+// A caller that ends its connection with the call, as proxies do, reads the whole answer although its body was not read.
+func TestAnswersToUnreadBodiesArrive(t *testing.T) {
+	t.Parallel()
+	s := servertest.NewTenancy(t, map[string]string{servertest.AdminToken: "admin"}, servertest.TestPolicy, func(su *servertest.Setup) { su.Options.MaxRequestBytes = 1 << 15 }).Service
+	const bearer = "Authorization: Bearer " + servertest.AdminToken + "\r\n"
+	path := servertest.RecommendPath(servertest.Web)
+	for want, head := range map[int]string{
+		http.StatusRequestEntityTooLarge: "POST " + path + " HTTP/1.1\r\nConnection: close\r\n" + bearer,
+		http.StatusUnauthorized:          "POST " + path + " HTTP/1.0\r\n",
+		http.StatusMethodNotAllowed:      "PUT " + path + " HTTP/1.0\r\n" + bearer,
+		http.StatusNotFound:              "POST /v1/x HTTP/1.0\r\n" + bearer,
+	} {
+		t.Run(http.StatusText(want), func(t *testing.T) {
+			t.Parallel()
+			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			if _, err := fmt.Fprintf(conn, "%sHost: x\r\nContent-Length: %d\r\n\r\n%s", head, 1<<16, strings.Repeat(" ", 1<<16)); err != nil {
+				t.Fatal(err)
+			}
+			text, err := io.ReadAll(conn)
+			if err != nil || len(text) < 12 || string(text[9:12]) != strconv.Itoa(want) {
+				t.Errorf("%.100q, %v; want %d", text, err, want)
+			}
+		})
+	}
 }
 
 func TestPodsOverTheLimitAreRefused(t *testing.T) {

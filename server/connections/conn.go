@@ -52,6 +52,14 @@ func (c *Conn) Origin() *limit.Origin {
 	return &c.origin
 }
 
+// CloseWrite tells the peer that nothing follows, while it still sends: net/http does that to a caller whose body it does not read.
+func (c *Conn) CloseWrite() error {
+	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
+		return half.CloseWrite()
+	}
+	return nil
+}
+
 // Begin counts a call in flight until End.
 func (c *Conn) Begin() {
 	if c != nil {
