@@ -333,3 +333,47 @@ func TestEveryMethodIsLimitedByRate(t *testing.T) {
 		}
 	}
 }
+
+// A call whose message can't be read counts for its caller's rate like others, over gRPC and REST, and also if the caller makes
+// no others.
+func TestMessagesThatCantBeReadCountForTheRate(t *testing.T) {
+	t.Parallel()
+	const limited = servertest.TestPolicy + "limits: [{requestsPerSecond: 0.001, burst: 1}]\n"
+	start := func(t *testing.T) *servertest.Service {
+		return servertest.NewTenancy(t, map[string]string{servertest.AdminToken: "admin"}, limited).Service
+	}
+	for _, m := range everyMethod(t, servertest.Start(t)) {
+		if strings.HasPrefix(fullMethod(m), "/grpc.") || m.IsStreamingServer() { // streams are charged before, or by their messages
+			continue
+		}
+		t.Run(fullMethod(m), func(t *testing.T) {
+			t.Parallel()
+			s := start(t)
+			for i, want := range []codes.Code{codes.InvalidArgument, codes.ResourceExhausted} {
+				if err := callOnce(servertest.As(t.Context(), servertest.AdminToken), s.Conn, m, []byte{0xff}); status.Code(err) != want {
+					t.Errorf("message %d: %v, want %s", i+1, err, want)
+				}
+			}
+		})
+		for _, route := range servertest.Routes(m, servertest.Web) {
+			if route.Body {
+				unreadOverREST(t, start, route.Method, route.Path)
+			}
+		}
+	}
+	unreadOverREST(t, start, http.MethodPost, "/v1/integrations/datadog/clusters/demo")
+}
+
+func unreadOverREST(t *testing.T, start func(*testing.T) *servertest.Service, method, path string) {
+	t.Run(method+" "+path, func(t *testing.T) {
+		t.Parallel()
+		s := start(t)
+		for i, want := range []int{http.StatusBadRequest, http.StatusTooManyRequests} {
+			r := s.Request(t, method, path, strings.NewReader(`{"a"`))
+			r.Header.Set("Authorization", "Bearer "+servertest.AdminToken)
+			if a := s.MustSend(t, r); a.Code != want {
+				t.Errorf("body %d: %d %s, want %d", i+1, a.Code, a.Raw, want)
+			}
+		}
+	})
+}

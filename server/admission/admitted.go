@@ -1,6 +1,7 @@
 package admission
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -83,6 +84,22 @@ func Charge(ctx context.Context, weight int) error {
 		return nil
 	}
 	return a.ticket.Identify(access.CallerOf(ctx).Name(), weight).Err()
+}
+
+// ChargeUnread charges a call whose message can't be read, for err, to its caller's rate, and returns err or that it is
+// refused for the rate.
+func ChargeUnread(ctx context.Context, err error) error {
+	who, _ := identifiedEarly(ctx)
+	var c *access.Caller
+	if rest := restCallerOf(ctx); rest != nil {
+		session := access.Session{Settings: rest.guard.options.Access}
+		c = &access.Caller{Identity: rest.identity}
+		_ = session.Identify(ctx, c, nil) // its identity is known
+		rest.guard.noteLimits(c)
+	} else if who.session != nil {
+		c = &who.session.First
+	}
+	return cmp.Or(limit.TicketOf(ctx).ChargeUnread(c.Name()).Err(), err)
 }
 
 // WithTicket returns the context of a call that already has a ticket, so that it does not get a

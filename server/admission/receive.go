@@ -153,7 +153,7 @@ func (m *received) decode(ctx context.Context, v any, receive func(any) error) e
 	var budget cost.Budget
 	budget.Reset(len(in.Data))
 	if err := encoded.Unmarshal(in.Data, m.guard.options.CostLimits, &budget, v.(proto.Message)); err != nil {
-		return err
+		return ChargeUnread(ctx, err)
 	}
 	if large {
 		m.pass.Read(int64(budget.Made()))

@@ -23,6 +23,7 @@ import (
 
 // restCaller is the caller of a REST call.
 type restCaller struct {
+	guard    *Guard
 	identity *auth.Identity
 	creds    auth.Credentials
 	// generation is the authenticator's at the time of the authentication.
@@ -39,7 +40,7 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &restCaller{creds: auth.Credentials{Authorization: authorization(r), TLS: r.TLS}}
+		c := &restCaller{guard: g, creds: auth.Credentials{Authorization: authorization(r), TLS: r.TLS}}
 		c.generation = g.options.Access.Authenticator.Generation()
 		asked := c.creds
 		ticket := limit.TicketOf(r.Context())

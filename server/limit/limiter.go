@@ -51,7 +51,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 		return l.refuse(reason, 0)
 	}
 	from.add(1)
-	t.limiter, t.from, t.identity, t.voided, t.paused = l, from, nil, false, 0
+	t.limiter, t.from, t.identity, t.voided, t.charged, t.paused = l, from, nil, false, false, 0
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
@@ -86,6 +86,7 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 	if t.state.Load() == empty {
 		return Refusal{}
 	}
+	t.charged = true
 	l := t.limiter
 	units := uint32(max(1, min(weight, l.options.InFlight)))
 	mayRun := l.shedder.mayRun.Load()

@@ -12,6 +12,7 @@ import (
 type Ticket struct {
 	state    atomic.Uint32
 	voided   bool // refused after admission
+	charged  bool // to its caller, or that was refused
 	limiter  *Limiter
 	identity *identity // the owner of its units
 	from     *Origin   // nil: unknown
@@ -109,6 +110,16 @@ func (t *Ticket) Resume() {
 func (t *Ticket) holds() bool {
 	state := t.state.Load()
 	return state == begun || state == entered
+}
+
+// ChargeUnread charges a call whose message can't be read, and which has no weight therefore, to its caller's rate. It does
+// nothing if the call was charged; nil does nothing.
+func (t *Ticket) ChargeUnread(name string) Refusal {
+	if t == nil || t.charged || t.state.Load() == empty {
+		return Refusal{}
+	}
+	t.charged = true
+	return t.limiter.Charge(name)
 }
 
 // Release releases what the ticket holds. It is idempotent.

@@ -148,9 +148,9 @@ func answerError(ctx context.Context, mux *runtime.ServeMux, m runtime.Marshaler
 		for i, v := range invalidJSON.Violations {
 			violations[i] = validation.Violation{Field: v.Field, Description: v.Description}
 		}
-		err = apierror.InvalidWithin(violations, apierror.MaxBodyDetails)
+		err = admission.ChargeUnread(r.Context(), apierror.InvalidWithin(violations, apierror.MaxBodyDetails))
 	case decodeErr != nil:
-		err = ofBody(decodeErr)
+		err = admission.ChargeUnread(r.Context(), ofBody(decodeErr))
 	default:
 		method, _ := runtime.RPCMethod(ctx)
 		err = apierror.Within(err, bodies()[method])

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/server/admission"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/integration"
@@ -47,11 +48,11 @@ func asking(mux *runtime.ServeMux, conn grpc.ClientConnInterface, contract integ
 func ask(mux *runtime.ServeMux, client setpointv1.RecommendationServiceClient, contract integration.Contract, r *http.Request, cluster string) (any, error) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return nil, ofBody(err)
+		return nil, admission.ChargeUnread(r.Context(), ofBody(err))
 	}
 	question, violations := contract.Read(cluster, body)
 	if err := apierror.InvalidWithin(violations, apierror.MaxBodyDetails); err != nil {
-		return nil, err
+		return nil, admission.ChargeUnread(r.Context(), err)
 	}
 	noteQuestion(r.Context(), &question)
 	ctx, err := runtime.AnnotateContext(r.Context(), mux, r, setpointv1.RecommendationService_GetRecommendation_FullMethodName)

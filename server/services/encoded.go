@@ -62,10 +62,10 @@ func (s *Recommendations) RecommendEncoded(ctx context.Context, req *encoded.Mes
 func (s *Recommendations) BatchEncoded(ctx context.Context, req *encoded.Message) (*encoded.Message, error) {
 	messages, ok := findRequests(req.Data, s.requests.Settings.MaxBatch)
 	if !ok {
-		return nil, apierror.Undecodable()
+		return nil, admission.ChargeUnread(ctx, apierror.Undecodable())
 	}
 	if err := s.checkBatch(len(messages)); err != nil {
-		return nil, err
+		return nil, admission.ChargeUnread(ctx, err)
 	}
 	if err := admission.Charge(ctx, len(messages)); err != nil {
 		return nil, err
