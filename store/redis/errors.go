@@ -104,8 +104,8 @@ func replyFault(text string) fault {
 		return fault{again: true, kind: store.ErrUnavailable}
 	case strings.HasPrefix(text, "ERR AUTH"), strings.HasPrefix(text, "ERR invalid password"):
 		return fault{refused: true, kind: store.ErrUnavailable}
-	case lacksRight(text):
-		return fault{kind: store.ErrUnavailable}
+	case lacksRight(text), strings.HasPrefix(text, "ERR unknown command"), strings.Contains(text, "nknown") && strings.Contains(text, " command called from"):
+		return fault{kind: store.ErrUnavailable} // an operator has to act: rights, rename-command
 	}
 	return fault{}
 }

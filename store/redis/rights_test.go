@@ -182,3 +182,15 @@ func TestPingTellsANodeOfAClusterFromASingleServer(t *testing.T) {
 	}
 	keeps(t, open(t, redistest.SharedCluster(t).Servers()[0].URL()+"?cluster=true", redistest.Prefix(t), nil))
 }
+
+// So is one that lacks a command, as by rename-command: Ping names it, and a swap says that the store can't be used.
+func TestPingNamesTheCommandThatIsMissing(t *testing.T) {
+	t.Parallel()
+	s := open(t, redistest.Start(t, redistest.Config{Directives: []string{`rename-command ZADD ""`}}).URL(), "a:", nil)
+	if err := s.Ping(t.Context()); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), "unknown command ZADD,") {
+		t.Errorf("without zadd: %v", err)
+	}
+	if _, err := s.CompareAndSwap(t.Context(), store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Value: []byte("1")}); !errors.Is(err, store.ErrUnavailable) {
+		t.Errorf("a swap: %v", err)
+	}
+}

@@ -309,12 +309,13 @@ return all`)
 	// pingScript writes KEYS[1], which lives for a minute, and tries all commands without which records can't be kept, with
 	// no effect: on the record KEYS[2], which no target has, and the index KEYS[3]. It returns those that the user may
 	// not run, or 0: that differs from the reply of a successful swap, so that tests can tell them apart on the
-	// wire. It is a script because a server that cannot run scripts is of no use.
-	pingScript = newScript(`local refused = {}
+	// wire. One that the server does not have is an error. It is a script because a server that cannot run scripts is of no use.
+	pingScript = newScript(`local refused, unknown = {}, nil
 local function try(...)
   local reply = redis.pcall(...)
   local why = type(reply) == 'table' and reply.err
   if not why then return end
+  if string.find(why, 'nknown.* called from') then unknown = unknown or (...) end
   if not string.find(why, 'NOPERM', 1, true) and not string.find(why, 'ACL failure', 1, true) and
     not string.find(why, 'The user executing the script', 1, true) then return reply end
   refused[#refused + 1] = (...)
@@ -332,6 +333,7 @@ try('ZRANGE', KEYS[3], '-', '+', 'BYLEX', 'LIMIT', 0, 0)
 try('ZLEXCOUNT', KEYS[3], '-', '+')
 try('ZREM', KEYS[3], '')
 try('TIME')
+if unknown then return redis.error_reply('ERR unknown command ' .. unknown .. ', which records need: is it renamed?') end
 if #refused > 0 then return refused end
 return 0`)
 
