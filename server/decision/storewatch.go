@@ -99,6 +99,11 @@ func (w *storeWatch) Check(ctx context.Context) {
 	if err != nil {
 		return
 	}
+	if n := w.targets.countMissing(ctx); n > 0 {
+		w.wentBack += uint64(n)
+		w.targets.Log.Warn("histories that were known here are gone from the store, and nobody deleted their targets: it has lost data, or evicts keys; their windows and policy periods start anew",
+			zap.Int("targets", n))
+	}
 	if n := w.targets.outage.pending(); n > 0 {
 		if err := w.targets.outage.writeBack(ctx); err != nil {
 			if !w.unwritten {

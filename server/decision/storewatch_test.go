@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/health"
+	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -133,6 +134,55 @@ func TestTargetsThatOthersDeletedAreNotShown(t *testing.T) {
 		check(1, 0, all-2)
 		check(time.Minute-2, quietTargets, all-2)
 	})
+}
+
+// A history that the store has lost whole, as one that evicts keys, is counted and logged; not one that was deleted, nor one that
+// may have expired.
+func TestAHistoryThatVanishedIsTold(t *testing.T) {
+	const ttl = 24 * time.Hour
+	for _, tt := range []struct {
+		name          string
+		age           time.Duration // of the last decision
+		deleted       time.Duration // after the first one, 0: never
+		remains       bool
+		guessed, lost bool
+	}{
+		{"lost", time.Minute, 0, false, true, true},
+		{"deleted", time.Minute, time.Second, false, true, false},
+		{"deleted, made anew and lost", time.Minute, -time.Second, false, true, true},
+		{"perhaps expired", ttl/2 + 1, 0, false, true, false},
+		{"not known here", time.Minute, 0, false, false, false},
+		{"there", time.Minute, 0, true, true, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				core, logged := observer.New(zap.WarnLevel)
+				options := DefaultOptions()
+				options.Clock, options.Log, options.HistoryTTL = time.Now, zap.New(core), ttl
+				key, since := store.Key{Cluster: "c", Namespace: "n", Target: "t"}, time.Now()
+				engine := &otherDeletes{Store: memory.New(memory.Options{}), at: map[store.Key]time.Time{}}
+				if tt.deleted != 0 {
+					engine.at[key] = since.Add(tt.deleted)
+				}
+				targets := New(engine, &options, func(bool) {}, t.Context())
+				time.Sleep(time.Minute)
+				known := store.Record{Version: "1", Value: record.Append(nil, &record.Record{History: recommender.History{Seen: true, Since: since.UnixNano(), Updated: time.Now()}})}
+				time.Sleep(tt.age)
+				var stored store.Record
+				if tt.remains {
+					stored = known
+				}
+				r := rounds{Targets: targets}
+				r.found(&queue{key: key, record: known, guessed: tt.guessed}, stored)
+				targets.Watch.Check(t.Context())
+				targets.Watch.Check(t.Context())
+				want := map[bool]int{true: 1}[tt.lost]
+				if n := targets.wentBack.Load(); n != uint64(want) || logged.Len() != want {
+					t.Errorf("%d are counted, want %d; logged %v", n, want, logged.All())
+				}
+			})
+		})
+	}
 }
 
 // readOnlyStore answers pings, but takes no swaps.

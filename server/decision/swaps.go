@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"sync"
@@ -161,9 +162,12 @@ const longestFlight = 15 * time.Second
 // one that starts from a snapshot or that fails over. If much is lost, windows have forgotten what was answered since, and the
 // next step down would come at once. So the guess is merged into it.
 func (r *rounds) found(q *queue, stored store.Record) {
-	guess := q.record
-	guessed := q.guessed && stored.Exists()
+	guess, guessed := q.record, q.guessed
 	if q.record, q.guessed = stored, false; !guessed {
+		return
+	}
+	if !stored.Exists() {
+		r.missed(q.key, guess)
 		return
 	}
 	is, since, read := codec.Times(stored.Value)
@@ -179,6 +183,47 @@ func (r *rounds) found(q *queue, stored store.Record) {
 	if merged, _, err := mergeRecords(stored, guess, r.Decisions); err == nil {
 		q.record.Value = merged
 	}
+}
+
+// mostMissing limits the histories of which one check of the store asks whether they were deleted.
+const mostMissing = 1000
+
+// missed records that a history is missing that this instance knew. Of one that may have expired nothing is said.
+func (t *Targets) missed(key store.Key, known store.Record) {
+	updated, since, ok := codec.Times(known.Value)
+	ttl := t.Options.HistoryTTL
+	if !ok || t.deletions == nil || ttl > 0 && t.clock.now().Sub(time.Unix(0, updated)) > ttl/2 {
+		return
+	}
+	t.missingMu.Lock()
+	defer t.missingMu.Unlock()
+	if len(t.missing) < mostMissing {
+		t.missing[key] = since
+	}
+}
+
+// countMissing counts the histories that are missing although nobody deleted their targets, and returns how many. It drops
+// them if the store does not say.
+func (t *Targets) countMissing(ctx context.Context) (lost int) {
+	t.missingMu.Lock()
+	missing := t.missing
+	t.missing = map[store.Key]int64{}
+	t.missingMu.Unlock()
+	if len(missing) == 0 {
+		return 0
+	}
+	keys := slices.Collect(maps.Keys(missing))
+	deleted, err := t.deletions.DeletedAt(ctx, keys)
+	if err != nil {
+		return 0
+	}
+	for i, key := range keys {
+		if deleted[i].IsZero() || deleted[i].UnixNano() < missing[key] {
+			lost++
+		}
+	}
+	t.wentBack.Add(uint64(lost))
+	return lost
 }
 
 // refuseFleets ends the changes of targets that are fleets: of those only members call. It looks at targets without a

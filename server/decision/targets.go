@@ -2,6 +2,7 @@ package decision
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -74,8 +75,11 @@ type Targets struct {
 	Forecasts *forecasts.Rings
 	// Recordings keeps what targets are asked; nil: nothing does.
 	Recordings *recordings.Recordings
-	// wentBack counts the histories that were older in the store than here.
-	wentBack atomic.Uint64
+	// wentBack counts the histories that were older in the store than here, or missing. missing are those of which the next
+	// check of the store asks whether they were deleted, with their Since.
+	wentBack  atomic.Uint64
+	missingMu sync.Mutex
+	missing   map[store.Key]int64 // guarded by missingMu
 	// life ends when a stop waits no longer.
 	life context.Context
 }
@@ -156,7 +160,7 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 	observed.tracing = options.Tracing
 	t := &Targets{
 		store: observed, cache: newCache(options.CacheBytes), Metrics: observed.metrics,
-		Log: options.Log, Options: options, life: life, clock: clock,
+		Log: options.Log, Options: options, life: life, clock: clock, missing: map[store.Key]int64{},
 	}
 	t.deletions, _ = engine.(store.Deletions)
 	t.chunks, _ = engine.(store.Chunks)

@@ -74,7 +74,7 @@ func store() dashboard {
 			graph("Conflicts", unitRate, "Decisions repeated because another caller changed the history. Two agents for one target?", total("conflicts", "setpoint_store_conflicts_total")),
 			graph("Without the store", unitRate, "Decisions made from the last known history while the store was away.", total("decisions", "setpoint_decisions_without_store_total")),
 			graph("Histories over the limit", unitRate, "Decisions that may hold a count longer than Kubernetes would: raise --history-limit, or ask less often.", total("decisions", "setpoint_decisions_history_limited_total")),
-			graph("Histories that went back", unitNone, "Histories that were older in the store than an instance knew, within an hour. SetpointStoreWentBack fires for any.",
+			graph("Histories that went back", unitNone, "Histories that were older in the store than an instance knew, or gone, within an hour. SetpointStoreWentBack fires for any.",
 				query{"sum(increase(setpoint_histories_went_back_total" + all + "[1h]))", "histories"}),
 
 			row("Redis"),
