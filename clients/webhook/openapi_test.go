@@ -109,7 +109,31 @@ func openapi(t *testing.T) document {
 	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
 		t.Fatal(err)
 	}
+	if name, ok := cut("", map[string]any(d)); ok {
+		t.Errorf("%s has no value: quote the text before it, which a comma ends", name)
+	}
 	return d
+}
+
+// cut returns a name without a value: the rest of a text after a comma.
+func cut(path string, value any) (string, bool) {
+	switch value := value.(type) {
+	case nil:
+		return path, true
+	case map[string]any:
+		for name, one := range value {
+			if path, ok := cut(path+"/"+name, one); ok {
+				return path, true
+			}
+		}
+	case []any:
+		for i, one := range value {
+			if path, ok := cut(fmt.Sprint(path, "/", i), one); ok {
+				return path, true
+			}
+		}
+	}
+	return "", false
 }
 
 // schema follows a reference.
