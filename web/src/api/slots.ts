@@ -28,13 +28,18 @@ export async function claimStream(): Promise<(() => void) | undefined> {
     for (let slot = 0; slot < most; slot++) {
       if (owner(slot) !== "") continue;
       const write = () => localStorage.setItem(key(slot), `${id} ${Date.now() + lasts}`);
+      const back = () => {
+        if (owner(slot) === id) localStorage.removeItem(key(slot));
+      };
       write();
+      document.addEventListener("visibilitychange", back); // the page may be left, or loaded again, before it has the slot
       await new Promise((resolve) => setTimeout(resolve, 20 + Math.random() * 20)); // of two that write at once the last one has it
+      document.removeEventListener("visibilitychange", back);
       if (owner(slot) !== id) continue;
       const timer = setInterval(write, lasts / 3);
       return () => {
         clearInterval(timer);
-        if (owner(slot) === id) localStorage.removeItem(key(slot));
+        back();
       };
     }
     return undefined;

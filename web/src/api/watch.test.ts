@@ -153,6 +153,13 @@ test("windows that are seen at once leave connections for requests", async () =>
     const another = await claimStream();
     assert.notEqual(another, undefined);
     [another!, ...held].forEach((end) => end());
+    kept.clear();
+    const claimed = claimStream();
+    assert.equal(kept.size, 1);
+    show(false); // it is left, or loaded again, before it has a stream
+    assert.equal(kept.size, 0);
+    show(true);
+    (await claimed)!();
   } finally {
     Object.assign(globalThis, { localStorage: undefined });
   }
