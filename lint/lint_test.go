@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -134,6 +135,91 @@ func TestOneOfSeveralPoliciesDecides(t *testing.T) {
 			t.Errorf("%s: %v", rules, fields)
 		}
 	}
+}
+
+// Without a policy that is said never to decide, all decisions under a random load are the same.
+func TestAPolicyThatNeverBindsDecidesNothing(t *testing.T) {
+	t.Parallel()
+	flagged := 0
+	for seed := range uint64(400) {
+		r := rand.New(rand.NewPCG(seed, 1))
+		least := 1 + r.IntN(6)
+		most := least + 1 + r.IntN(20)
+		rules := func() string {
+			var policies []string
+			for range 1 + r.IntN(3) {
+				kind, value := "Pods", 1+r.IntN(most)
+				if r.IntN(2) == 0 {
+					kind, value = "Percent", []int{10, 29, 30, 50, 100, 150, 400}[r.IntN(7)]
+				}
+				policies = append(policies, fmt.Sprintf("{type: %s, value: %d, periodSeconds: %d}", kind, value, []int{15, 60, 300}[r.IntN(3)]))
+			}
+			return fmt.Sprintf("{stabilizationWindowSeconds: 0, selectPolicy: %s, policies: [%s]}", []string{"Max", "Min"}[r.IntN(2)], strings.Join(policies, ", "))
+		}
+		text := autoscaler(least, most, onTotal, fmt.Sprintf("behavior: {scaleUp: %s, scaleDown: %s}", rules(), rules()))
+		never := map[string]bool{}
+		for _, f := range check(t, text) {
+			if f.Rule == "policy-never-binds" {
+				never[f.Field] = true
+				flagged++
+			}
+		}
+		if len(never) == 0 {
+			continue
+		}
+		var points []simulation.Point
+		for at := time.Duration(0); at < time.Hour; at += time.Duration(15+r.IntN(90)) * time.Second {
+			points = append(points, simulation.Point{At: at, Value: float64(r.IntN(most + 3))})
+		}
+		load, err := simulation.NewTrace(points)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := &simulation.Scenario{Start: begin, Duration: time.Hour, Load: load, Workload: total(int32(least))}
+		a := engine(t, text, &setpointv1.RecommendOptions{})
+		if _, err := simulation.Run(s, a, func(step *simulation.Step) error {
+			e := step.Decision.Explanation
+			if e == nil || len(e.RateLimit.Policies) == 0 {
+				return nil
+			}
+			rate, current := e.RateLimit, step.Decision.Current
+			name := "scaleUp"
+			if rate.Direction == recommender.Down {
+				name = "scaleDown"
+			}
+			all, rest := rate.Policies, rate.Policies
+			for i := len(all) - 1; i >= 0; i-- {
+				if never[fmt.Sprintf("spec.behavior.%s.policies[%d]", name, i)] {
+					rest = slices.Delete(slices.Clone(rest), i, i+1)
+				}
+			}
+			if with, without := limitOf(rate, all, a, current), limitOf(rate, rest, a, current); with != without {
+				t.Errorf("%s\n%s from %d: to %d, and without %v to %d", text, name, current, with, never, without)
+			}
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if flagged < 50 {
+		t.Errorf("%d policies only are said to decide nothing", flagged)
+	}
+}
+
+// limitOf is the count that policies allow between the bounds.
+func limitOf(rate recommender.RateLimit, policies []recommender.PolicyLimit, a *simulation.Autoscaler, current int32) int32 {
+	limit := current
+	for i, p := range policies {
+		if i == 0 || (p.Limit > limit) == ((rate.Direction == recommender.Up) == (rate.SelectPolicy != recommender.MinChange)) {
+			limit = p.Limit
+		}
+	}
+	if rate.Direction == recommender.Up {
+		limit = max(limit, current)
+	} else {
+		limit = min(limit, current)
+	}
+	return min(max(limit, a.Spec.MinReplicas), a.Spec.MaxReplicas)
 }
 
 func check(t *testing.T, files ...string) []Finding {
@@ -403,7 +489,7 @@ var cases = []struct {
 			a.Spec.Behavior.ScaleDown.Policies = a.Spec.Behavior.ScaleDown.Policies[:1]
 			return want(with, run(t, a, total(40), 2*time.Hour, 0, 40, 3600, 40, 3600, 2))
 		}},
-	{"policy-never-binds", autoscaler(2, 40, onTotal, "behavior: {scaleUp: {selectPolicy: Min, policies: [{type: Pods, value: 38, periodSeconds: 60}, {type: Pods, value: 4, periodSeconds: 15}]}}"),
+	{"policy-never-binds", autoscaler(2, 40, onTotal, "behavior: {scaleUp: {selectPolicy: Min, policies: [{type: Pods, value: 38, periodSeconds: 60}, {type: Pods, value: 4, periodSeconds: 15}]}, scaleDown: {policies: [{type: Percent, value: 100, periodSeconds: 60}]}}"),
 		autoscaler(2, 40, onTotal, "behavior: {scaleUp: {selectPolicy: Min, policies: [{type: Pods, value: 37, periodSeconds: 60}, {type: Pods, value: 4, periodSeconds: 15}]}}"),
 		"Min counts", func(t *testing.T, a *simulation.Autoscaler) string {
 			with := run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 80)

@@ -2,7 +2,9 @@ package lint
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"sort"
 	"strings"
 	"time"
 
@@ -547,6 +549,8 @@ type direction struct {
 	name  string
 	rules *recommender.ScalingRules
 	down  bool
+	// other is the longest period of the other direction, in seconds.
+	other int32
 }
 
 // writtenDirections are those whose policies the user wrote.
@@ -554,13 +558,20 @@ func (s *subject) writtenDirections() []direction {
 	var out []direction
 	if b := s.spec.Behavior; b != nil {
 		if s.Up {
-			out = append(out, direction{"scaleUp", &b.ScaleUp, false})
+			out = append(out, direction{"scaleUp", &b.ScaleUp, false, longestPeriod(&b.ScaleDown)})
 		}
 		if s.Down {
-			out = append(out, direction{"scaleDown", &b.ScaleDown, true})
+			out = append(out, direction{"scaleDown", &b.ScaleDown, true, longestPeriod(&b.ScaleUp)})
 		}
 	}
 	return slices.DeleteFunc(out, func(d direction) bool { return d.rules.SelectPolicy == recommender.NoSelection })
+}
+
+func longestPeriod(rules *recommender.ScalingRules) (longest int32) {
+	for _, p := range rules.Policies {
+		longest = max(longest, p.PeriodSeconds)
+	}
+	return longest
 }
 
 func percentRoundsUp(s *subject) {
@@ -582,16 +593,26 @@ func percentRoundsUp(s *subject) {
 	}
 }
 
-// allowed is how much a policy allows at a count.
-func allowed(p recommender.ScalingPolicy, n int32) float64 {
-	if p.Type == recommender.PodsPolicy {
-		return float64(p.Value)
+// limit is the count that a policy allows from a count at the start of its period, as the engine computes it.
+func (d direction) limit(p recommender.ScalingPolicy, start int32) float64 {
+	n, v := float64(start), float64(p.Value)
+	switch {
+	case p.Type == recommender.PodsPolicy && d.down:
+		return n - v
+	case p.Type == recommender.PodsPolicy:
+		return n + v
+	case d.down:
+		return math.Trunc(n * (1 - v/100))
 	}
-	part := float64(n) * float64(p.Value) / 100
-	if whole := float64(int64(part)); part > whole {
-		return whole + 1
+	return math.Ceil(n * (1 + v/100))
+}
+
+// allowed is how much a policy allows from a count: less than 0 where that is, and a percentage leads away from it.
+func (d direction) allowed(p recommender.ScalingPolicy, n int32) float64 {
+	if d.down {
+		return float64(n) - d.limit(p, n)
 	}
-	return part
+	return d.limit(p, n) - float64(n)
 }
 
 func policyNeverBinds(s *subject) {
@@ -608,10 +629,10 @@ func policyNeverBinds(s *subject) {
 					break
 				}
 				both := s.covers(d, p) && s.covers(d, other) // one of them is enough, which is said above of the later one
-				if other.PeriodSeconds == p.PeriodSeconds && !both && s.overrules(d, other, p) {
+				if other.PeriodSeconds == p.PeriodSeconds && !both && s.overrules(d, other, p, k < i) {
 					s.report(fmt.Sprintf("spec.behavior.%s.policies[%d]", d.name, i), fmt.Sprintf("%s %d never decides", p.Type, p.Value),
 						fmt.Sprintf("of %d replicas it allows %s and policies[%d] %s, of %d replicas %s and %s; %s counts",
-							low, decimals(allowed(p, low)), k, decimals(allowed(other, low)), high, decimals(allowed(p, high)), decimals(allowed(other, high)), d.rules.SelectPolicy))
+							low, decimals(d.allowed(p, low)), k, decimals(d.allowed(other, low)), high, decimals(d.allowed(p, high)), decimals(d.allowed(other, high)), d.rules.SelectPolicy))
 					break
 				}
 			}
@@ -630,11 +651,15 @@ func (s *subject) lowest(d direction) int32 {
 // covers reports whether a policy allows the whole way between the bounds at once, so that it
 // limits nothing.
 func (s *subject) covers(d direction, p recommender.ScalingPolicy) bool {
-	way := s.spec.MaxReplicas - s.spec.MinReplicas
-	if d.down {
-		return p.Type == recommender.PercentPolicy && p.Value >= 100 || p.Type == recommender.PodsPolicy && p.Value >= way
+	switch {
+	case d.down && p.Type == recommender.PercentPolicy && p.Value >= 100:
+		return true
+	case p.PeriodSeconds > d.other: // it may start outside the bounds, see starts
+		return false
+	case d.down:
+		return d.limit(p, s.spec.MaxReplicas) <= float64(s.spec.MinReplicas)
 	}
-	return allowed(p, s.lowest(d)) >= float64(way)
+	return d.limit(p, s.lowest(d)) >= float64(s.spec.MaxReplicas)
 }
 
 // coversInPlaceOf reports whether the i'th policy never decides because the k'th one limits
@@ -648,18 +673,47 @@ func (s *subject) coversInPlaceOf(d direction, i, k int) bool {
 	return by && (!of || k < i)
 }
 
-// overrules reports whether one policy decides in place of another at every count. Both are
-// straight lines that are rounded up, so that the ends are enough, and one replica more each
-// way for the rounding.
-func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy) bool {
-	low := s.lowest(d)
-	for _, n := range []int32{low, low + 1, s.spec.MaxReplicas - 1, s.spec.MaxReplicas} {
-		a, b := allowed(one, n), allowed(other, n)
-		if d.rules.SelectPolicy == recommender.MinChange && a > b || d.rules.SelectPolicy != recommender.MinChange && a < b {
+// overrules reports whether one policy decides in place of another at every count that the period may start from. Both have
+// the same period. Of one type the values decide; of two types what one allows more than the other rises or falls all the way, so
+// that the ends are enough. Of two that always allow the same the earlier one counts.
+func (s *subject) overrules(d direction, one, other recommender.ScalingPolicy, earlier bool) bool {
+	more := func(a, b float64) bool { return a > b }
+	if d.rules.SelectPolicy == recommender.MinChange {
+		more = func(a, b float64) bool { return a < b }
+	}
+	if one.Type == other.Type {
+		return !more(float64(other.Value), float64(one.Value))
+	}
+	same := true
+	for _, n := range s.starts(d, one, other) {
+		a, b := d.allowed(one, n), d.allowed(other, n)
+		if more(b, a) {
 			return false
 		}
+		same = same && a == b
 	}
-	return true
+	return !same || earlier
+}
+
+// starts are the least and the highest count that a period of two policies may start from, as far as they allow any change from
+// there. Changes are kept for the longest period of their own direction only: of a longer one of the other direction those are
+// missing that led back, and the start is outside the bounds by what they were.
+func (s *subject) starts(d direction, one, other recommender.ScalingPolicy) [2]int32 {
+	low, high := s.lowest(d), s.spec.MaxReplicas
+	switch {
+	case one.PeriodSeconds <= d.other:
+	case d.down:
+		high += int32(sort.Search(math.MaxInt32-int(high), func(n int) bool {
+			start := high + int32(n) + 1
+			return min(d.limit(one, start), d.limit(other, start)) >= float64(high)
+		}))
+	default:
+		low -= int32(sort.Search(math.MaxInt32-int(low), func(n int) bool {
+			start := low - int32(n) - 1
+			return max(d.limit(one, start), d.limit(other, start)) <= float64(low)
+		}))
+	}
+	return [2]int32{low, high}
 }
 
 func periodAboveWindow(s *subject) {

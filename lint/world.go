@@ -336,7 +336,7 @@ func zeroForGood(s *subject) {
 	if s.stuckAtZero() {
 		var allow []string
 		for _, p := range s.spec.Behavior.ScaleUp.Policies {
-			allow = append(allow, fmt.Sprintf("%s %d allows %s", p.Type, p.Value, decimals(allowed(p, 0))))
+			allow = append(allow, fmt.Sprintf("%s %d allows %s", p.Type, p.Value, decimals(direction{}.allowed(p, 0))))
 		}
 		s.report("spec.behavior.scaleUp.policies", "once the count is 0 no load brings a replica",
 			fmt.Sprintf("of 0 replicas %s; %s counts", strings.Join(allow, ", "), s.spec.Behavior.ScaleUp.SelectPolicy))
