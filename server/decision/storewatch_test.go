@@ -146,19 +146,25 @@ func TestAHistoryThatVanishedIsTold(t *testing.T) {
 		deleted       time.Duration // after the first one, 0: never
 		remains       bool
 		guessed, lost bool
+		endless       bool // records live for ever
 	}{
-		{"lost", time.Minute, 0, false, true, true},
-		{"deleted", time.Minute, time.Second, false, true, false},
-		{"deleted, made anew and lost", time.Minute, -time.Second, false, true, true},
-		{"perhaps expired", ttl/2 + 1, 0, false, true, false},
-		{"not known here", time.Minute, 0, false, false, false},
-		{"there", time.Minute, 0, true, true, false},
+		{"lost", time.Minute, 0, false, true, true, false},
+		{"deleted", time.Minute, time.Second, false, true, false, false},
+		{"deleted, made anew and lost", time.Minute, -time.Second, false, true, true, false},
+		{"perhaps expired", ttl/2 + 1, 0, false, true, false, false},
+		{"not known here", time.Minute, 0, false, false, false, false},
+		{"there", time.Minute, 0, true, true, false, false},
+		{"lost, and lived for ever", time.Minute, 0, false, true, true, true},
+		{"lived for ever, and its deletion may be forgotten", 13 * time.Hour, 0, false, true, false, true},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				core, logged := observer.New(zap.WarnLevel)
 				options := DefaultOptions()
 				options.Clock, options.Log, options.HistoryTTL = time.Now, zap.New(core), ttl
+				if tt.endless {
+					options.HistoryTTL = 0
+				}
 				key, since := store.Key{Cluster: "c", Namespace: "n", Target: "t"}, time.Now()
 				engine := &otherDeletes{Store: memory.New(memory.Options{}), at: map[store.Key]time.Time{}}
 				if tt.deleted != 0 {

@@ -1,6 +1,7 @@
 package decision
 
 import (
+	"cmp"
 	"context"
 	"maps"
 	"math/rand/v2"
@@ -188,11 +189,15 @@ func (r *rounds) found(q *queue, stored store.Record) {
 // mostMissing limits the histories of which one check of the store asks whether they were deleted.
 const mostMissing = 1000
 
-// missed records that a history is missing that this instance knew. Of one that may have expired nothing is said.
+// deletionsLast is how long a store keeps deletions where records live for ever, see store.Deletions.
+const deletionsLast = 24 * time.Hour
+
+// missed records that a history is missing that this instance knew. Of one that may have expired, or whose deletion may be
+// forgotten, nothing is said.
 func (t *Targets) missed(key store.Key, known store.Record) {
 	updated, since, ok := codec.Times(known.Value)
-	ttl := t.Options.HistoryTTL
-	if !ok || t.deletions == nil || ttl > 0 && t.clock.now().Sub(time.Unix(0, updated)) > ttl/2 {
+	ttl := cmp.Or(t.Options.HistoryTTL, deletionsLast)
+	if !ok || t.deletions == nil || t.clock.now().Sub(time.Unix(0, updated)) > ttl/2 {
 		return
 	}
 	t.missingMu.Lock()
