@@ -31,10 +31,12 @@ func agent() dashboard {
 			graph("Verdicts", unitRate, "Whether the count was that of the controller in charge.", rate("setpoint_agent_shadow_reconciles_total", "verdict")),
 			graph("Objects that differ", unitNone, "Shadows whose present count is not that of the controller in charge.", sum("objects", "setpoint_agent_shadow_divergent_objects")),
 
+			row("Leader (Kubernetes, Nomad with --nomad-lock)"),
+			graph("Leading", unitNone, "1 for the agent that acts. Exactly one of a cluster's agents is to lead.", gauge("setpoint_agent_leading")),
+
 			row("Kubernetes"),
-			graph("Leading", unitNone, "1 for the agent that acts. Exactly one of a cluster's agents is to lead.", gauge("setpoint_agent_leading")).as(third),
-			graph("Rivals", unitNone, "HorizontalPodAutoscalers that another controller acts on, too. More than 0: both fight.", sum("objects", "setpoint_agent_rival_objects")).as(third),
-			graph("Statuses", unitRate, "What became of statuses; unchanged ones are not written.", rate("setpoint_agent_status_writes_total", "result")).as(third),
+			graph("Rivals", unitNone, "HorizontalPodAutoscalers that another controller acts on, too. More than 0: both fight.", sum("objects", "setpoint_agent_rival_objects")),
+			graph("Statuses", unitRate, "What became of statuses; unchanged ones are not written.", rate("setpoint_agent_status_writes_total", "result")),
 			graph("API requests", unitRate, "Requests to the API server.", rate("setpoint_agent_api_requests_total", "verb, resource")),
 			graph("Failed reads", unitRate, "Reads of the cluster that failed, by API.", rate("setpoint_agent_reads_total", "call", `result="failed"`)),
 

@@ -24,13 +24,17 @@ func total(name, metric string) query {
 	return query{expr: fmt.Sprintf("sum(rate(%s%s[$__rate_interval]))", metric, chosen()), legend: name}
 }
 
-// share returns the share of a counter's rate in those of others, 0 while nothing is counted.
-func share(part string, of ...string) string {
-	rates := make([]string, len(of))
-	for i, metric := range of {
+// share returns the share of some counters' rates in those of others, 0 while nothing is counted.
+func share(parts, of []string) string {
+	return fmt.Sprintf("(%s or vector(0)) / (%s > 0) or vector(0)", sumOfRates(parts), sumOfRates(of))
+}
+
+func sumOfRates(counters []string) string {
+	rates := make([]string, len(counters))
+	for i, metric := range counters {
 		rates[i] = "sum(rate(" + metric + "[$__rate_interval]))"
 	}
-	return fmt.Sprintf("(sum(rate(%s[$__rate_interval])) or vector(0)) / (%s > 0) or vector(0)", part, strings.Join(rates, " + "))
+	return strings.Join(rates, " + ")
 }
 
 // gauge returns a gauge, one series for each instance.

@@ -3,7 +3,9 @@ package main
 // service is about the instances of `setpoint serve`.
 func service() dashboard {
 	all := chosen()
-	failed := chosen(`code=~"Internal|Unknown|DataLoss|Unavailable|DeadlineExceeded"`)
+	// As in SetpointErrors.
+	faults := "setpoint_requests_total" + chosen(`code=~"Internal|Unknown|DataLoss|Unavailable"`)
+	late := "setpoint_requests_total" + chosen(`code="DeadlineExceeded"`, `method!~".*/(Stream.*|Watch.*|Simulate|ServerReflectionInfo)"`)
 	return dashboard{
 		uid: "setpoint-service", title: "Setpoint / Service",
 		about:     "Calls, their durations, limits, credentials and files of setpoint serve.",
@@ -13,7 +15,7 @@ func service() dashboard {
 			stat("Store", unitNone, "Whether every instance reaches the store of histories.", "min(setpoint_store_up"+all+")").below(1).named("away", "up"),
 			stat("Calls a second", unitRate, "Calls over gRPC and REST.", "sum(rate(setpoint_requests_total"+all+"[$__rate_interval]))"),
 			stat("Failed calls", unitShare, "Share of calls that failed for reasons of the service; each answer of a stream of recommendations counts as one. Red where SetpointErrors fires, which watches recommendations in batches and on streams, too: see All targets.",
-				share("setpoint_requests_total"+failed, "setpoint_requests_total"+all, "setpoint_stream_messages_total"+chosen(`method=~".*/StreamRecommend"`, `direction="sent"`))).red(0.01),
+				share([]string{faults, late}, []string{"setpoint_requests_total" + all, "setpoint_stream_messages_total" + chosen(`method=~".*/StreamRecommend"`, `direction="sent"`)})).red(0.01),
 			stat("Refused by overload", unitRate, "Calls that were refused because the processors or --max-in-flight are used up. Those that other limits refuse are below.",
 				"sum(rate(setpoint_calls_refused_total"+chosen(`limit=~"overload|global_in_flight"`)+"[$__rate_interval]))").red(0.001),
 			stat("p99", unitSeconds, "99th percentile of recommendations in calls and on streams. Red where SetpointSlow fires.",

@@ -23,9 +23,9 @@ func targets() dashboard {
 			stat("Decisions a second", unitRate, "Recorded decisions of all instances.", "sum(rate(setpoint_decisions_total"+all+"[$__rate_interval]))"),
 			stat("Changes an hour", unitNone, "Decisions of the last hour that changed a count.", `sum(increase(setpoint_decisions_total`+chosen(`action!="NONE"`)+`[1h]))`),
 			stat("Failing metrics", unitShare, "Share of decisions that held the count because metrics could not be computed. Red where SetpointMetricsFail fires.",
-				share("setpoint_decision_paths_total"+chosen(`path="MetricsFailed"`), "setpoint_decision_paths_total"+all)).red(0.1),
+				share([]string{"setpoint_decision_paths_total" + chosen(`path="MetricsFailed"`)}, []string{"setpoint_decision_paths_total" + all})).red(0.1),
 			stat("Failed recommendations", unitShare, "Share of recommendations that failed.",
-				share("setpoint_recommendations_total"+chosen(`outcome="failed"`), "setpoint_recommendations_total"+all)).red(0.01),
+				share([]string{"setpoint_recommendations_total" + chosen(`outcome="failed"`)}, []string{"setpoint_recommendations_total" + all})).red(0.01),
 
 			row("Decisions"),
 			stacked("Changes", unitRate, "Decisions that changed a count, by direction.", rate("setpoint_decisions_total", "action", `action!="NONE"`)),

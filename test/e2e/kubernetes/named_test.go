@@ -88,7 +88,5 @@ metrics:
 	}
 	depth.Store(80)
 	p.awaitReplicas("web", 8)
-	panels.AwaitFilled(t, panels.Prometheus(t, agents), "setpoint-agent.json", func(row string) bool {
-		return row == "Kubernetes" || row == "Metric sources (--sources-file)"
-	}, nil)
+	panels.AwaitFilled(t, panels.Prometheus(t, agents), "setpoint-agent.json", panels.OfKubernetes, nil)
 }

@@ -81,10 +81,8 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
 	panels.AwaitFilled(t, url, "setpoint-service.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-store.json", nil, nil)
-	// test/e2e/kubernetes checks the rows of Kubernetes and of sources beside a cluster.
-	panels.AwaitFilled(t, url, "setpoint-agent.json", func(row string) bool {
-		return row != "Kubernetes" && row != "Metric sources (--sources-file)"
-	}, nil)
+	// test/e2e/kubernetes checks the others beside a cluster.
+	panels.AwaitFilled(t, url, "setpoint-agent.json", func(row string) bool { return !panels.OfKubernetes(row) }, nil)
 }
 
 // fleetOfTwo is the fleet of that name.

@@ -94,6 +94,12 @@ type dashboard struct {
 // Folder has the dashboards and alerts, seen from the folder of a test in test/e2e.
 const Folder = "../../../deploy/helm/setpoint/files"
 
+// OfKubernetes reports whether a row of setpoint-agent.json is only filled by Kubernetes' agent with sources, not by every
+// platform's.
+func OfKubernetes(row string) bool {
+	return row == "Kubernetes" || strings.HasPrefix(row, "Leader ") || strings.HasPrefix(row, "Metric sources ")
+}
+
 // AwaitFilled waits until each panel of a dashboard shows a number, and each variable has a
 // value. rows selects the panels by their row, "" for those before the first; nil selects all.
 // vars are the variables of single targets.

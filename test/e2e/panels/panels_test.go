@@ -5,6 +5,7 @@ package panels_test
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -12,6 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
@@ -123,6 +128,40 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 		}
 		if !found {
 			t.Errorf("%s has no %s", of.file, of.panel)
+		}
+	}
+}
+
+// Deadlines of callers count as failures of all methods but streams, which may last for as long as those deadlines.
+func TestDeadlinesCountWhereCallsAreNoStreams(t *testing.T) {
+	stream := map[string]bool{} // by method
+	row := regexp.MustCompile("(?m)^\\| `setpoint_streams_open` \\|.*$").FindString(read(t, "../../../../docs/reference/metrics.md"))
+	for _, method := range regexp.MustCompile(`\w[\w.]*/\w+`).FindAllString(row, -1) {
+		stream[method] = true
+	}
+	protoregistry.GlobalFiles.RangeFilesByPackage(setpointv1.File_setpoint_v1_target_service_proto.Package(), func(file protoreflect.FileDescriptor) bool {
+		for i := range file.Services().Len() {
+			methods := file.Services().Get(i).Methods()
+			for j := range methods.Len() {
+				m := methods.Get(j)
+				stream[fmt.Sprintf("%s/%s", m.Parent().FullName(), m.Name())] = m.IsStreamingClient() || m.IsStreamingServer()
+			}
+		}
+		return true
+	})
+	if len(stream) < 25 {
+		t.Fatalf("%d methods are found, which can't be all", len(stream))
+	}
+	for _, file := range []string{"alerts.yaml", "dashboards/setpoint-service.json"} {
+		match := regexp.MustCompile(`code="DeadlineExceeded", method!~"([^"]+)"`).FindStringSubmatch(strings.ReplaceAll(read(t, file), `\"`, `"`))
+		if match == nil {
+			t.Fatalf("%s: the deadlines of all methods count", file)
+		}
+		left := regexp.MustCompile("^(?:" + match[1] + ")$")
+		for method, isStream := range stream {
+			if left.MatchString(method) != isStream {
+				t.Errorf("%s: of %s, a stream: %v, deadlines count: %v", file, method, isStream, isStream)
+			}
 		}
 	}
 }
