@@ -2,6 +2,7 @@ package playground_test
 
 import (
 	"bytes"
+	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -155,9 +156,34 @@ func TestAFleetRunsByEachRule(t *testing.T) {
 			t.Errorf("%+v, want %+v", got, row)
 		}
 	}
+	exports := make(map[string]string)
 	for _, form := range []string{"svg", "csv", "json", "k6"} {
-		if q.Ask = form; len(ask(t, q).Export) < 500 {
+		q.Ask = form
+		if exports[form] = ask(t, q).Export; len(exports[form]) < 500 {
 			t.Errorf("%s: %+v", form, ask(t, q))
+		}
+	}
+	// Its count, too, is the line's.
+	var line []string
+	for _, run := range got.Run.Runs {
+		for i, n := range run.Replicas {
+			line = append(line, fmt.Sprintf("%s %g %d", run.Name, got.Run.At[i], n))
+		}
+	}
+	rows, err := csv.NewReader(strings.NewReader(exports["csv"])).ReadAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var exported []string
+	for _, row := range rows[1:] {
+		exported = append(exported, row[0]+" "+row[2]+" "+row[5])
+	}
+	if len(exported) != len(line) {
+		t.Errorf("%d steps are exported, the line has %d", len(exported), len(line))
+	}
+	for i := range min(len(line), len(exported)) {
+		if exported[i] != line[i] {
+			t.Errorf("exported is %s, the line has %s", exported[i], line[i])
 		}
 	}
 	for name, bad := range map[string]playground.Question{

@@ -265,23 +265,11 @@ func (g *gatherer) add(s *simulation.Step) error {
 		g.causes[s.Cause] = cause
 		r.CauseNames = append(r.CauseNames, string(s.Cause))
 	}
-	r.Capacity, r.Replicas, r.Ready, r.Needed = append(r.Capacity, capacity), append(r.Replicas, decided(s)), append(r.Ready, s.Ready), append(r.Needed, s.Needed)
+	r.Capacity, r.Replicas, r.Ready, r.Needed = append(r.Capacity, capacity), append(r.Replicas, s.Replicas), append(r.Ready, s.Ready), append(r.Needed, s.Needed)
 	r.Proposal, r.Held, r.Causes = append(r.Proposal, proposal), append(r.Held, held), append(r.Causes, cause)
 	g.queue(s)
 	g.metrics(s)
 	return nil
-}
-
-// decided is the count that the changes are of: of a fleet the sum of the shares, for a cluster that is down is not told its own.
-func decided(s *simulation.Step) int32 {
-	if len(s.Members) == 0 {
-		return s.Replicas
-	}
-	var sum int32
-	for i := range s.Members {
-		sum += s.Members[i].Share
-	}
-	return sum
 }
 
 // queue notes the waiting load, from the first step with any.

@@ -356,7 +356,7 @@ func TestFleetsConserveLoadAndAreRepeatable(t *testing.T) {
 					fmt.Fprintf(&text[run], "%s %x %x %x %x %d %d %v %s\n", step.At, step.Load, step.Capacity, step.Served, step.Lost, step.Replicas, step.Decision.Desired, step.Members, step.Cause)
 					replicas, ready := int32(0), int32(0)
 					for i, m := range step.Members {
-						replicas, ready = replicas+m.Replicas, ready+m.Ready
+						replicas, ready = replicas+m.Share, ready+m.Ready
 						if most := s.Fleet.Members[i].Max; rule <= simulation.SurviveOne && step.At > s.Duration/2 && most >= 0 && m.Share > most {
 							outside := slices.ContainsFunc(s.Events, func(e simulation.Event) bool { return e.Kind == simulation.SetReplicas })
 							if !outside {

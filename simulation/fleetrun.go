@@ -399,7 +399,7 @@ func (f *fleetRun) round() error {
 	step := Step{
 		At: w.now, Time: w.scenario.Start.Add(w.now), Load: w.loadAt(w.now), Capacity: w.capacity,
 		Queued: w.service.queued, Served: w.service.served, Lost: w.service.lost, Late: w.service.late,
-		Replicas: w.replicas, Ready: int32(w.ready), Running: int32(w.runningPods),
+		Replicas: total, Ready: int32(w.ready), Running: int32(w.runningPods),
 		Proposal: -1, Cause: CauseOther, Decision: f.last,
 	}
 	step.Needed = needed(w.needs, &w.autoscaler.Spec, step.Load, false)

@@ -31,7 +31,7 @@ type Step struct {
 	// Input is the decision's input, valid until the next step.
 	Input *recommender.Input
 	// Members are those of a fleet; their order is that of their names. The fields above are of all then,
-	// and Input is nil.
+	// Replicas is the sum of their shares after this step, and Input is nil.
 	Members []MemberStep
 }
 
