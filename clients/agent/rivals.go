@@ -6,7 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
-	"strings"
+	"slices"
 	"sync"
 	"time"
 
@@ -34,17 +34,30 @@ type Acting struct {
 	Namespaces []string
 }
 
-// request returns the request for a cluster, without the id of an agent.
-func (a Acting) request(cluster string) *setpointv1.AnnounceAgentRequest {
+// requests returns the announcements for a cluster by the agent of that id, or without one: several if there are
+// more namespaces than one announcement takes, which the service knows as one agent by their ids.
+func (a Acting) requests(cluster, id string) (all []*setpointv1.AnnounceAgentRequest) {
 	platform := sha256.Sum256([]byte("setpoint agent\n" + a.Platform))
-	req := &setpointv1.AnnounceAgentRequest{Parent: "clusters/" + cluster, Platform: hex.EncodeToString(platform[:]), Namespaces: a.Namespaces}
-	if len(a.Namespaces) > maxNamespaces || len(strings.Join(a.Namespaces, "")) > maxNamespaceBytes {
-		req.Namespaces = nil
+	left := slices.Compact(slices.Sorted(slices.Values(a.Namespaces)))
+	for more := true; more; more = len(left) > 0 {
+		n, bytes := 0, 0
+		for ; n < min(len(left), maxNamespaces) && (n == 0 || bytes+len(left[n]) <= maxNamespaceBytes); n++ {
+			bytes += len(left[n])
+		}
+		all = append(all, &setpointv1.AnnounceAgentRequest{
+			Parent: "clusters/" + cluster, Platform: hex.EncodeToString(platform[:]), AgentId: id, Namespaces: left[:n:n],
+		})
+		left = left[n:]
 	}
-	return req
+	for i := range all[1:] {
+		if id != "" {
+			all[i+1].AgentId = fmt.Sprintf("%s.%d", id, i+1)
+		}
+	}
+	return all
 }
 
-// Bounds of the namespaces that the service takes.
+// Bounds of the namespaces of an announcement that the service takes.
 const (
 	maxNamespaces     = 100
 	maxNamespaceBytes = 4 << 10
@@ -80,17 +93,33 @@ func (o Other) String() string {
 // Others returns the agents that act now, without announcing this one. supported is false if the
 // service does not know.
 func Others(ctx context.Context, announce Announce, cluster string, acts []Acting) (others []Other, supported bool, err error) {
-	for _, acting := range acts {
-		answer, err := announce(ctx, acting.request(cluster))
-		if status.Code(err) == codes.Unimplemented {
-			return nil, false, nil
-		}
-		if err != nil {
-			return nil, true, err
-		}
-		others = longer(others, othersOf(answer))
+	others, err = announceAll(ctx, announce, cluster, "", acts)
+	if status.Code(err) == codes.Unimplemented {
+		return nil, false, nil
 	}
-	return others, true, nil
+	return others, true, err
+}
+
+// announceAll announces an agent, with an id, once, and returns the others.
+func announceAll(ctx context.Context, announce Announce, cluster, id string, acts []Acting) (others []Other, err error) {
+	for _, acting := range acts {
+		var here []Other
+		for _, req := range acting.requests(cluster, id) {
+			answer, err := announce(ctx, req)
+			if err != nil {
+				return nil, err
+			}
+			for _, other := range othersOf(answer) {
+				if !slices.Contains(here, other) { // as several announcements meet one agent
+					here = append(here, other)
+				}
+			}
+		}
+		if len(here) > len(others) { // the same agents act on several parts of a platform
+			others = here
+		}
+	}
+	return others, nil
 }
 
 // othersOf reads an answer, which may have anything.
@@ -107,14 +136,6 @@ func othersOf(answer *setpointv1.AnnounceAgentResponse) (others []Other) {
 
 // maxOthers bounds the others that are told of.
 const maxOthers = 10
-
-// longer is the longer list: an agent acts on several parts of a platform.
-func longer(a, b []Other) []Other {
-	if len(b) > len(a) {
-		return b
-	}
-	return a
-}
 
 // rivals are the other agents that act on the same platform, as the service knows them. A loop
 // announces itself while it acts; no reconcile waits for that.
@@ -174,32 +195,27 @@ func (r *rivals) run(ctx context.Context, acts func(context.Context) ([]Acting, 
 	ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), stoppingTimeout)
 	defer cancel()
 	for _, acting := range announced {
-		req := acting.request(r.cluster)
-		req.AgentId, req.Stopping = r.id, true
-		_, _ = r.announce(ending, req) // else it ends by itself
+		for _, req := range acting.requests(r.cluster, r.id) {
+			req.Stopping = true
+			_, _ = r.announce(ending, req) // else it ends by itself
+		}
 	}
 	r.know(nil)
 }
 
 // tell announces the agent once, and returns when to do so again.
 func (r *rivals) tell(ctx context.Context, acts []Acting) (pause time.Duration, err error) {
-	var others []Other
-	for _, acting := range acts {
-		req := acting.request(r.cluster)
-		req.AgentId = r.id
-		answer, err := r.announce(ctx, req)
-		switch status.Code(err) {
-		case codes.OK:
-			others = longer(others, othersOf(answer))
-		case codes.Unimplemented, codes.InvalidArgument:
-			r.know(nil)
-			return refusedPause, err
-		default:
-			if code := status.Code(err); code == codes.ResourceExhausted || code == codes.PermissionDenied {
-				r.refused(err) // until an operator raises the limit, or grants the right
-			}
-			return announceEvery, err
-		}
+	others, err := announceAll(ctx, r.announce, r.cluster, r.id, acts)
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.Unimplemented, codes.InvalidArgument:
+		r.know(nil)
+		return refusedPause, err
+	case codes.ResourceExhausted, codes.PermissionDenied:
+		r.refused(err) // until an operator raises the limit, or grants the right
+		return announceEvery, err
+	default:
+		return announceEvery, err
 	}
 	r.mu.Lock()
 	r.answered, r.told = time.Now(), false

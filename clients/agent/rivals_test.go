@@ -3,6 +3,7 @@ package agent_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -124,6 +125,60 @@ func TestASecondAgentKnowsThatItIsTheSecond(t *testing.T) {
 			t.Errorf("after the other has ended, the second is told %q", got)
 		}
 	})
+}
+
+// Shards of one platform that serve many namespaces are rivals exactly if they share one, and each is one agent.
+func TestShardsOfManyNamespaces(t *testing.T) {
+	t.Parallel()
+	names := func(from, to int, format string) (names []string) {
+		for i := from; i < to; i++ {
+			names = append(names, fmt.Sprintf(format, i))
+		}
+		return names
+	}
+	long := "%d-" + strings.Repeat("long-", 12)
+	for name, tt := range map[string]struct {
+		first, second []string
+		want          float64
+	}{
+		"disjoint":                {names(0, 250, "n%03d"), names(250, 501, "n%03d"), 0},
+		"disjoint and long":       {names(0, 90, long), names(90, 180, long), 0},
+		"the same":                {names(0, 250, "n%03d"), names(0, 250, "n%03d"), 1},
+		"the same and long":       {names(0, 90, long), names(0, 90, long), 1},
+		"shifted":                 {names(0, 250, "n%03d"), names(1, 300, "n%03d"), 1},
+		"one, in another order":   {names(0, 250, "n%03d"), append(names(250, 500, "n%03d"), "n100"), 1},
+		"many beside all":         {names(0, 250, "n%03d"), nil, 1},
+		"one beside many":         {names(0, 250, "n%03d"), []string{"n249"}, 1},
+		"named twice, beside one": {append(names(0, 100, "n%03d"), "n000"), []string{"n249"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := testserver.Start(t)
+				shard := func(namespaces []string) (*acting, []agent.Acting) {
+					acts := []agent.Acting{{Platform: "fake 1", Namespaces: namespaces}}
+					return act(t, &agenttest.Fake{}, s, "demo", agent.Options{Acts: func(context.Context) ([]agent.Acting, error) { return acts, nil }}), acts
+				}
+				first, _ := shard(tt.first)
+				time.Sleep(time.Second)
+				second, acts := shard(tt.second)
+				time.Sleep(time.Minute)
+				if a, b := first.others(t), second.others(t); a != tt.want || b != tt.want {
+					t.Errorf("others: %v and %v, want %v: %s", a, b, tt.want, first.Rival())
+				}
+				others, _, err := agent.Others(t.Context(), s.Announce, "demo", acts)
+				if err != nil || len(others) != 1+int(tt.want) {
+					t.Errorf("who looks is told of %v, %v; want %v others beside the second", others, err, tt.want)
+				}
+				first.stop()
+				synctest.Wait()
+				time.Sleep(21 * time.Second)
+				if got := second.others(t); got != 0 {
+					t.Errorf("%v others after the first has ended", got)
+				}
+			})
+		})
+	}
 }
 
 // While the platform does not say what it is, nobody knows whether another agent still acts on it.

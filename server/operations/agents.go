@@ -35,7 +35,7 @@ const (
 	agentsInAll       = 10_000
 )
 
-// announcement is an agent in the store.
+// announcement is an agent in the store, or a part of one that scales workloads of many namespaces.
 type announcement struct {
 	ID         string    `json:"id"`
 	Cluster    string    `json:"cluster"`
@@ -48,6 +48,28 @@ type announcement struct {
 func (a *announcement) meets(other *announcement) bool {
 	return len(a.Namespaces) == 0 || len(other.Namespaces) == 0 ||
 		slices.ContainsFunc(a.Namespaces, func(n string) bool { return slices.Contains(other.Namespaces, n) })
+}
+
+// agentOf is the agent of an announcement's id: one with more namespaces than an announcement takes makes several, ID,
+// ID.1, ID.2 and so on.
+func agentOf(id string) string {
+	if dot := strings.LastIndexByte(id, '.'); dot > 0 && strings.Trim(id[dot+1:], "0123456789") == "" {
+		return id[:dot]
+	}
+	return id
+}
+
+// join adds another part of the same agent.
+func (a *announcement) join(part *announcement) {
+	if len(a.Namespaces) == 0 || len(part.Namespaces) == 0 {
+		a.Namespaces = nil // all
+	} else {
+		a.Namespaces = append(a.Namespaces, part.Namespaces...)
+	}
+	a.Since = minTime(a.Since, part.Since)
+	if part.Seen.After(a.Seen) {
+		a.Seen = part.Seen
+	}
 }
 
 // AnnounceAgent implements setpointv1.OperationsServiceServer.
@@ -71,7 +93,7 @@ func (s *Service) AnnounceAgent(ctx context.Context, req *setpointv1.AnnounceAge
 	self := &announcement{ID: req.GetAgentId(), Cluster: cluster, Namespaces: req.GetNamespaces(), Since: now, Seen: now}
 	others, before := self.among(values)
 	if self.ID != "" && before == nil && !req.GetStopping() && len(values) >= agentsPerPlatform {
-		return nil, apierror.OverLimit("agents", agentsPerPlatform, fmt.Sprintf("%d agents of this platform have announced themselves in the last minute; there can be no more", agentsPerPlatform))
+		return nil, apierror.OverLimit("agents", agentsPerPlatform, fmt.Sprintf("agents of this platform have made %d announcements in the last minute, each of up to 100 namespaces; there can be no more", agentsPerPlatform))
 	}
 	if self.ID != "" {
 		if err := s.announce(ctx, caller, list, before, self, req.GetStopping()); err != nil {
@@ -113,11 +135,21 @@ func (a *announcement) among(values [][]byte) (others []*announcement, before []
 		case json.Unmarshal(value, told) != nil: // of another version
 		case a.ID != "" && told.ID == a.ID:
 			before, a.Since = value, minTime(a.Since, told.Since)
+		case agentOf(told.ID) == agentOf(a.ID): // the rest of this one
 		case newest[told.ID] == nil || newest[told.ID].Seen.Before(told.Seen):
 			newest[told.ID] = told
 		}
 	}
-	for _, other := range newest {
+	agents := map[string]*announcement{}
+	for id, part := range newest {
+		part.ID = agentOf(id)
+		if whole := agents[part.ID]; whole != nil {
+			whole.join(part)
+			continue
+		}
+		agents[part.ID] = part
+	}
+	for _, other := range agents {
 		// One that has said nothing since this one began may have died before.
 		if a.meets(other) && (a.ID == "" || other.Seen.After(a.Since)) {
 			others = append(others, other)

@@ -70,6 +70,31 @@ func TestAgentsOfOnePlatformAreToldOfEachOther(t *testing.T) {
 	want("the second after the first has ended", announce(scaler, t, s, agentOf("demo")))
 }
 
+// An agent of many namespaces makes several announcements, and is one agent.
+func TestTheAnnouncementsOfOneAgentAreOne(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	part := func(id string, namespaces ...string) *setpointv1.AnnounceAgentRequest {
+		return &setpointv1.AnnounceAgentRequest{Parent: "clusters/demo", AgentId: id, Namespaces: namespaces}
+	}
+	others := func(what string, req *setpointv1.AnnounceAgentRequest, want int) {
+		t.Helper()
+		if got := announce(t.Context(), t, s, req); len(got) != want {
+			t.Errorf("%s is told of %d others, want %d", what, len(got), want)
+		}
+	}
+	others("the first", part("first-0123456789", "a", "b"), 0)
+	others("its second part", part("first-0123456789.1", "c", "d"), 0)
+	others("an agent of other namespaces", part("second-0123456789", "e"), 0)
+	others("one whose parts meet both of the first", part("third-0123456789", "b", "c"), 0) // it has said nothing since
+	others("the first again", part("first-0123456789", "a", "b"), 1)
+	others("its second part again", part("first-0123456789.1", "c", "d"), 1)
+	others("the third again", part("third-0123456789", "b", "c"), 1)
+	others("who looks", part("", "a", "c"), 2)
+	others("the first's namesake, whose id does not end in a number", part("first-0123456789.x", "a"), 0)
+	others("the third, beside both", part("third-0123456789", "a"), 2)
+}
+
 func TestInvalidAnnouncements(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)

@@ -960,8 +960,10 @@ type AnnounceAgentRequest struct {
 	// know and strangers can't guess, such as the cluster id of a Swarm. Required.
 	Platform string `protobuf:"bytes,2,opt,name=platform,proto3" json:"platform,omitempty"`
 	// The agent's process: random, and known to nobody else, for whoever has it can end the
-	// announcement. 16 to 64 characters of [A-Za-z0-9._-]. Absent: nothing is announced, and all
-	// agents of the platform are returned.
+	// announcement. 16 to 64 characters of [A-Za-z0-9._-]. An agent of more namespaces than one
+	// announcement takes makes several, whose ids differ in what follows the last dot, a number: ID,
+	// ID.1, ID.2 and so on are one agent. Absent: nothing is announced, and all agents of the
+	// platform are returned.
 	AgentId string `protobuf:"bytes,3,opt,name=agent_id,json=agentId,proto3" json:"agent_id,omitempty"`
 	// The namespaces whose workloads the agent scales, each 1 to 253 bytes; agents without a common
 	// one are not others of each other. At most 100. Absent: all.
