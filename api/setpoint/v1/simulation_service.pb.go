@@ -488,7 +488,7 @@ type SimulateResponse struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// Load at that instant.
 	Load float64 `protobuf:"fixed64,2,opt,name=load,proto3" json:"load,omitempty"`
-	// Replicas before.
+	// Replicas before; of a fleet the sum of the members' shares.
 	CurrentReplicas int32 `protobuf:"varint,3,opt,name=current_replicas,json=currentReplicas,proto3" json:"current_replicas,omitempty"`
 	// Ready replicas.
 	ReadyReplicas int32 `protobuf:"varint,4,opt,name=ready_replicas,json=readyReplicas,proto3" json:"ready_replicas,omitempty"`
