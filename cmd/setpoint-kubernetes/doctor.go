@@ -198,7 +198,7 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 		}
 		f := doctor.Finding{
 			Level: doctor.Problem, Text: fmt.Sprintf("%s may not %s %s%s: %s", p.user, verb, what, where, r.without),
-			Remedy: "apply the release's ClusterRoles and their bindings (docs/guides/kubernetes.md, Rights)",
+			Remedy: "apply the release's roles and their bindings (docs/guides/kubernetes.md, Rights)",
 		}
 		if r.optional {
 			f.Level = doctor.Note
@@ -221,7 +221,7 @@ func (p *patient) rights(ctx context.Context) []doctor.Finding {
 	identity := right{resource: "namespaces", without: "another cluster of the same name is not noticed", optional: true}
 	lease := right{group: coordinationv1.GroupName, resource: "leases", without: "no agent acts"}
 	if err == nil {
-		err = ask(&identity, "get", "kube-system", "")
+		err = ask(&identity, "get", "kube-system", "kube-system") // where a Role can give it, too
 	}
 	if namespace := p.leaseNamespace(); err == nil && p.LeaderElect && namespace != "" {
 		err = errors.Join(ask(&lease, "create", "", namespace), ask(&lease, "get", p.LeaderElectName, namespace), ask(&lease, "update", p.LeaderElectName, namespace))

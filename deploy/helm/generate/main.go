@@ -266,6 +266,9 @@ func propertyOf(v value) object {
 		property["type"] = "object"
 	case v.path == "tls.names":
 		property["type"], property["items"] = "array", object{"type": "string"}
+	case v.path == "agent.namespaces":
+		property["type"], property["uniqueItems"] = "array", true
+		property["items"] = object{"type": "string", "pattern": "^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$"}
 	case named[v.path]:
 		property["type"], property["items"] = "array", object{"type": "object", "required": []string{"name"}}
 	case v.path == "service.callers":

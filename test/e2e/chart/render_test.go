@@ -171,6 +171,7 @@ var matrix = map[string]string{
 	"an agent alone":       "service: {enabled: false}\nagent: {server: 'setpoint.example.com:9090'}\ncluster: eu-1",
 	"a service alone":      "agent: {enabled: false}",
 	"shadow":               "agent: {shadow: true}",
+	"some namespaces":      "agent: {namespaces: [default, kube-public], source: both}",
 	"HPAs":                 "agent: {source: hpa}",
 	"everything":           "externalMetrics: {enabled: true}\nservice: {autoscaling: {enabled: true}}\nmonitoring: {dashboards: true}",
 	"settings":             "service: {settings: {target-metrics: true, max-pods: 10000, tolerance: 0.05}}\nagent: {settings: {workers: 64}}",
@@ -263,6 +264,13 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"service: {autoscaling: {enabled: true}}\nagent: {source: hpa}":                        "service.autoscaling needs the agent",
 		"service: {autoscaling: {enabled: true}}\nagent: {enabled: false}":                     "service.autoscaling needs the agent",
 		"service: {autoscaling: {enabled: true}, replicas: 1}\nredis: {mode: none}":            "service.autoscaling off",
+		"service: {autoscaling: {enabled: true}}\nagent: {namespaces: [shop]}":                 "add setpoint to agent.namespaces",
+		"agent: {namespaces: [shop], settings: {namespace: billing}}":                          "agent.settings can't have namespace: the chart sets it (agent.namespaces)",
+		"agent: {namespaces: shop}":                                                            "namespaces",
+		"agent: {namespaces: [Shop]}":                                                          "namespaces",
+		"agent: {namespaces: ['']}":                                                            "namespaces",
+		"agent: {namespaces: [1]}":                                                             "namespaces",
+		"agent: {namespaces: [shop, shop]}":                                                    "namespaces",
 		"tls: {validDays: 0}":                                                                  "validDays",
 		// Misspelt, these would be ignored.
 		"redis: {mode: external, url: 'redis://r', passwordSecret: {secret: redis}}":                                                   "secret",
@@ -343,6 +351,77 @@ func TestValuesThatAreNullAreLeftOutOrRefused(t *testing.T) {
 	null(nil, helm.Values(t, string(file)))
 	if tried < 80 {
 		t.Errorf("only %d values were tried", tried)
+	}
+}
+
+// With a list of namespaces the agent serves these, has in each the rights that it has elsewhere in all, and no ClusterRole.
+func TestTheAgentHasRightsInItsNamespacesOnly(t *testing.T) {
+	for _, more := range []string{"source: autoscaler", "source: hpa", "source: both", "shadow: true"} {
+		rights := func(values string) (perNamespace map[string]map[string]bool, manifest string) {
+			rendered, err := render(t, "agent: {"+more+values+"}")
+			must(t, err)
+			perNamespace = map[string]map[string]bool{}
+			bound := map[string]bool{}
+			roles := slices.DeleteFunc(objects(t, rendered), func(o *unstructured.Unstructured) bool {
+				return !strings.Contains(o.GetKind(), "Role") || !strings.HasPrefix(o.GetName(), "setpoint-agent-")
+			})
+			for _, o := range roles {
+				if of, _, _ := unstructured.NestedStringMap(o.Object, "roleRef"); of != nil {
+					subjects, _, _ := unstructured.NestedSlice(o.Object, "subjects")
+					if subject, _ := json.Marshal(subjects); string(subject) != `[{"kind":"ServiceAccount","name":"setpoint-agent","namespace":"setpoint"}]` {
+						t.Errorf("%s binds %s", o.GetName(), subject)
+					}
+					bound[of["kind"]+" "+o.GetNamespace()+"/"+of["name"]] = true
+				}
+			}
+			for _, o := range roles {
+				if strings.HasSuffix(o.GetKind(), "Binding") {
+					continue
+				}
+				if !bound[o.GetKind()+" "+o.GetNamespace()+"/"+o.GetName()] {
+					t.Errorf("the %s %s of %q is not bound", o.GetKind(), o.GetName(), o.GetNamespace())
+				}
+				in := o.GetNamespace()
+				if o.GetKind() == "ClusterRole" {
+					in = "all"
+				}
+				if perNamespace[in] == nil {
+					perNamespace[in] = map[string]bool{}
+				}
+				rules, _, err := unstructured.NestedSlice(o.Object, "rules")
+				must(t, err)
+				for _, rule := range rules {
+					text, err := json.Marshal(rule)
+					must(t, err)
+					perNamespace[in][string(text)] = true
+				}
+			}
+			return perNamespace, rendered
+		}
+		const (
+			identity = `{"apiGroups":[""],"resourceNames":["kube-system"],"resources":["namespaces"],"verbs":["get"]}`
+			events   = `{"apiGroups":[""],"resources":["events"],"verbs":["create","patch"]}`
+		)
+		want, manifest := rights("")
+		if strings.Contains(manifest, "SETPOINT_NAMESPACE") || !want["all"][identity] || !want["all"][events] || want[""][events] {
+			t.Errorf("%s: without a list the rights are %v", more, want)
+		}
+		got, manifest := rights(", namespaces: [shop, billing]")
+		if !strings.Contains(manifest, `{name: SETPOINT_NAMESPACE, value: "shop,billing"}`) {
+			t.Errorf("%s: the agent does not know the list", more)
+		}
+		delete(want["all"], identity)
+		want[""][events] = true // of the election
+		if diff := cmp.Diff(map[string]map[string]bool{"": want[""], "kube-system": {identity: true}, "shop": want["all"], "billing": want["all"]}, got); diff != "" {
+			t.Errorf("%s: rights differ (-want +got):\n%s", more, diff)
+		}
+	}
+	rendered, err := render(t, "agent: {namespaces: [shop, setpoint]}\ncrds: {install: false}\nservice: {autoscaling: {enabled: true}}")
+	must(t, err)
+	for _, o := range objects(t, rendered) {
+		if strings.HasPrefix(o.GetKind(), "Cluster") || o.GetKind() == "CustomResourceDefinition" {
+			t.Errorf("%s %s is cluster-scoped", o.GetKind(), o.GetName())
+		}
 	}
 }
 

@@ -77,9 +77,23 @@ type rights struct {
 
 func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []rbacv1.PolicyRule, env ...string) *rights {
 	t.Helper()
+	r := newChores(t, c)
+	account := c.Account(t, r.native.namespace, "agent")
+	c.Grant(t, account, rules...)
+	r.mark = c.Mark(t)
+	r.agent = newAgentAs(t, account, r.native.namespace, s, "--source=both", "--leader-elect", "--leader-elect-namespace="+r.native.namespace, "--drain-timeout=1s")
+	// Missing permissions must not delay the stop.
+	t.Cleanup(r.agent.kill)
+	r.agent.command.Env = append(r.agent.command.Env, env...)
+	r.agent.start()
+	return r
+}
+
+// newChores has something of each kind to do in a namespace, for an agent that is still to come.
+func newChores(t *testing.T, c *kubetest.Cluster) *rights {
+	t.Helper()
 	native := newPlace(t, c, hpas, "rights")
 	ours := &place{t: t, c: c, kind: autoscalers, namespace: native.namespace}
-	r := &rights{ours: ours, native: native}
 	for _, name := range []string{"cpu", "requests", "queue"} {
 		c.Deployment(t, native.namespace, name, 2)
 		native.awaitReplicas(name, 2)
@@ -91,15 +105,7 @@ func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []r
 	ours.add("requests", metric(podsMetric)("requests"))
 	ours.add("queue", metric(external(averageValue("10")))("queue"))
 	ours.add("nothing", basic("nothing"))
-	account := c.Account(t, native.namespace, "agent")
-	c.Grant(t, account, rules...)
-	r.mark = c.Mark(t)
-	r.agent = newAgentAs(t, account, native.namespace, s, "--source=both", "--leader-elect", "--leader-elect-namespace="+native.namespace, "--drain-timeout=1s")
-	// Missing permissions must not delay the stop.
-	t.Cleanup(r.agent.kill)
-	r.agent.command.Env = append(r.agent.command.Env, env...)
-	r.agent.start()
-	return r
+	return &rights{ours: ours, native: native}
 }
 
 // readEachReconcile says that a scale is read in every reconcile of half a dozen, if it is.
