@@ -31,16 +31,18 @@ func checkText(data []byte, msg proto.Message) error {
 	if i := tooDeep(data); i >= 0 {
 		return wholeText("nested more than %d levels deep at %s", maxDepth, placeOf(data, i))
 	}
-	return checkSyntax(data)
+	return checkSyntax(data, msg)
 }
 
 // checkSyntax returns an error unless data is exactly one JSON value.
-func checkSyntax(data []byte) error {
+func checkSyntax(data []byte, msg proto.Message) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	var value json.RawMessage
 	err := dec.Decode(&value)
 	var syntax *json.SyntaxError
 	switch {
+	case errors.As(err, &syntax) && !beginsAsJSON(data):
+		return wholeText("the body is not JSON: it begins with `%s`; send a JSON object such as %s", excerpt(bytes.TrimSpace(data), 0), sketch(msg))
 	case errors.As(err, &syntax):
 		at := int(syntax.Offset) - 1 // Offset includes the offending byte.
 		return wholeText("syntax error at %s: %s, near `%s`", placeOf(data, at), syntax, excerpt(data, at))
@@ -57,6 +59,12 @@ func checkSyntax(data []byte) error {
 		return wholeText("unexpected data after the JSON value at %s: `%s`", placeOf(data, at), excerpt(rest, 0))
 	}
 	return nil
+}
+
+// beginsAsJSON reports whether data, which has a syntax error, is meant as JSON. YAML and forms are not, although
+// JSON may also begin with a word (true) or a dash (-1).
+func beginsAsJSON(data []byte) bool {
+	return strings.IndexByte(`{["`, bytes.TrimSpace(data)[0]) >= 0
 }
 
 // invalidUTF8 returns the index of the first byte that is not UTF-8, or -1.
