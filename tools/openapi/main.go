@@ -71,7 +71,8 @@ func convert(name string) (*openapi3.T, error) {
 		return nil, err
 	}
 	// Beside the document, wherever a proxy shows it; OpenAPI 2.0 knows neither this nor bearers.
-	document.Servers = openapi3.Servers{{URL: "./"}}
+	// Without a slash at its end: paths begin with one.
+	document.Servers = openapi3.Servers{{URL: "."}}
 	for _, scheme := range document.Components.SecuritySchemes {
 		*scheme.Value = openapi3.SecurityScheme{Type: "http", Scheme: "bearer", Description: scheme.Value.Description}
 	}

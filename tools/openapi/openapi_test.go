@@ -1,6 +1,7 @@
 package main
 
 import (
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -34,6 +35,21 @@ func TestStreamsHaveErrorsOfTheirOwn(t *testing.T) {
 	}
 	if operations < 15 {
 		t.Errorf("only %d operations", operations)
+	}
+}
+
+// Paths are appended to the server's URL, and the result is relative to the document, wherever a proxy shows it.
+func TestPathsAreBesideTheDocument(t *testing.T) {
+	t.Parallel()
+	at, err := url.Parse("https://example.org/below/openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := document(t)
+	for path := range d.Paths.Map() {
+		if found, err := at.Parse(d.Servers[0].URL + path); err != nil || found.Path != "/below"+path {
+			t.Fatalf("%s is at %s; %v", path, found, err)
+		}
 	}
 }
 

@@ -114,9 +114,9 @@ func (x *HorizontalPodAutoscalerSpec) GetBehavior() *HorizontalPodAutoscalerBeha
 // Names an object of the target's namespace.
 type CrossVersionObjectReference struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Kind, for example "Deployment".
+	// Kind, for example "Deployment". Required.
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
-	// Name, for example "web".
+	// Name, for example "web". Required.
 	Name string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	// API group and version, for example "apps/v1". Absent: the core group.
 	ApiVersion    string `protobuf:"bytes,3,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
@@ -739,9 +739,9 @@ func (x *LabelSelector) GetMatchExpressions() []*LabelSelectorRequirement {
 // One requirement of a label selector.
 type LabelSelectorRequirement struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// Label key.
+	// Label key. Required.
 	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	// "In", "NotIn", "Exists" or "DoesNotExist".
+	// "In", "NotIn", "Exists" or "DoesNotExist". Required.
 	Operator string `protobuf:"bytes,2,opt,name=operator,proto3" json:"operator,omitempty"`
 	// Values, for In and NotIn only, at most 1000.
 	Values        []string `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`
@@ -803,7 +803,7 @@ func (x *LabelSelectorRequirement) GetValues() []string {
 // The target value of a metric.
 type MetricTarget struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// "Utilization", "Value" or "AverageValue". Required; it matters for Object metrics
+	// "Utilization", "Value" or "AverageValue". Required. It matters for Object metrics
 	// only, elsewhere the field that is set counts.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
 	// Total, a quantity in the metric's unit, above 0.
@@ -1011,9 +1011,9 @@ type HPAScalingPolicy struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// "Pods" or "Percent". Required.
 	Type string `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	// Replicas, or percent of the replicas at the period's start; above 0.
+	// Replicas, or percent of the replicas at the period's start; above 0. Required.
 	Value int32 `protobuf:"varint,2,opt,name=value,proto3" json:"value,omitempty"`
-	// Length of the period up to now, seconds, 1 to 1800.
+	// Length of the period up to now, seconds, 1 to 1800. Required.
 	PeriodSeconds int32 `protobuf:"varint,3,opt,name=period_seconds,json=periodSeconds,proto3" json:"period_seconds,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
