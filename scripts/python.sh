@@ -8,7 +8,7 @@ set -euo pipefail
 . "$(dirname "$0")/programs.sh"
 skipped='The test of examples/python is SKIPPED, or fails where CI is set.'
 
-packages=(python3 python3-grpcio python3-protobuf python3-pip python3-wheel protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
+packages=(python3 python3-grpcio python3-protobuf python3-pip python3-wheel mypy protobuf-compiler protobuf-compiler-grpc libprotobuf-dev)
 
 # missing prints the missing packages. A python3 of another origin
 # may come first; the packages are the system's.
@@ -22,6 +22,7 @@ missing() {
   done
   test -n "$has" || echo 'grpc and protobuf for python3'
   ! command -v apt-get >/dev/null || /usr/bin/python3 -c 'import pip, wheel' 2>/dev/null || echo 'pip and wheel for /usr/bin/python3' # the client's README
+  ! command -v apt-get >/dev/null || command -v mypy >/dev/null || echo 'mypy' # checks the client's types
   if [ -n "$has" ] && "$has" -c 'import grpc_tools' 2>/dev/null; then
     return
   fi

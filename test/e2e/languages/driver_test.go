@@ -181,11 +181,13 @@ func python() string {
 	return ""
 }
 
-func startPython(t *testing.T) client {
-	interpreter := python()
+// pythonClient returns an interpreter, and the folder of the package that it can import.
+func pythonClient(t *testing.T) (interpreter, dir string) {
+	t.Helper()
+	interpreter = python()
 	_, missing := exec.LookPath("protoc")
 	needs(t, interpreter != "" && missing == nil, "a python3 with grpc, or protoc", "scripts/python.sh")
-	dir := pythonPackage.get(t, "python", func(dir string) error {
+	dir = pythonPackage.get(t, "python", func(dir string) error {
 		source, err := filepath.Abs("../../../clients/python")
 		if err != nil {
 			return err
@@ -199,6 +201,26 @@ func startPython(t *testing.T) client {
 		const types = "import pathlib, sys\nfor f in pathlib.Path(sys.argv[1]).rglob('*.pyi'): compile(f.read_text(), f, 'exec')"
 		return run(dir, nil, interpreter, "-c", types, dir)
 	})
+	return interpreter, dir
+}
+
+// The types that the package states are right, as far as the libraries that it stands on have types.
+func TestTheTypesOfThePythonPackage(t *testing.T) {
+	t.Parallel()
+	_, dir := pythonClient(t)
+	_, missing := exec.LookPath("mypy")
+	needs(t, missing == nil, "mypy", "scripts/python.sh")
+	settings, err := filepath.Abs("../../../clients/python/pyproject.toml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := run(dir, nil, "mypy", "--config-file="+settings, "--no-warn-return-any", "--cache-dir="+t.TempDir()); err != nil {
+		t.Error(err)
+	}
+}
+
+func startPython(t *testing.T) client {
+	interpreter, dir := pythonClient(t)
 	driver, err := filepath.Abs("drivers/driver.py")
 	if err != nil {
 		t.Fatal(err)
