@@ -15,7 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// clockTimeout limits a read of the store's time while a response waits.
+// clockTimeout limits a read of the store's time while a response waits. See store.Patience.
 const clockTimeout = time.Second
 
 // clock tells the time, compares it with the time of the store that instances share, and
@@ -28,8 +28,9 @@ type clock struct {
 	wall     func() time.Time
 	anchored bool
 	anchor   atomic.Pointer[time.Time]
-	// store has the reference clock, nil: there is none.
-	store store.Clock
+	// store has the reference clock, nil: there is none. patience limits a read of it.
+	store    store.Clock
+	patience time.Duration
 	// bound is the maximum difference; 0: unlimited.
 	bound time.Duration
 	// wrong reports that the difference exceeds it.
@@ -46,7 +47,7 @@ type clock struct {
 
 func newClock(engine store.Store, o *Options) *clock {
 	c := &clock{
-		wall: o.Clock, bound: o.MaxClockSkew, log: o.Log,
+		wall: o.Clock, bound: o.MaxClockSkew, log: o.Log, patience: store.Patience(engine, clockTimeout),
 		skew: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "setpoint_clock_skew_seconds", Help: "How far this instance's clock is ahead of the history store's; negative: behind. Beyond --max-clock-skew the instance is not ready.",
 		}),
@@ -137,7 +138,7 @@ func (c *clock) judges(ctx context.Context, now time.Time) error {
 	if c.store == nil {
 		return nil // there is no other clock, so this one was set back
 	}
-	ctx, cancel := context.WithTimeout(ctx, clockTimeout)
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
 	defer cancel()
 	theirs, err := c.store.Time(ctx)
 	if err != nil {

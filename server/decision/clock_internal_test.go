@@ -74,3 +74,33 @@ func TestOverridesGoByTheStoreWhenTheClockIsSet(t *testing.T) {
 		})
 	}
 }
+
+// distant is a store that takes two seconds to tell the time.
+type distant struct {
+	store.Store
+	timeout time.Duration
+}
+
+func (d distant) Timeout() time.Duration { return d.timeout }
+
+func (d distant) Time(ctx context.Context) (time.Time, error) {
+	select {
+	case <-time.After(2 * time.Second):
+		return time.Now(), nil
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+}
+
+// Records of the future are corrected on the word of a store that may take its time, too.
+func TestADistantClockJudges(t *testing.T) {
+	t.Parallel()
+	for timeout, judged := range map[time.Duration]bool{time.Second: false, 2500 * time.Millisecond: true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newClock(distant{timeout: timeout}, &Options{MaxClockSkew: 30 * time.Second, Log: zap.NewNop()})
+			if err := c.judges(t.Context(), time.Now()); (err == nil) != judged {
+				t.Errorf("with a timeout of %s: %v", timeout, err)
+			}
+		})
+	}
+}

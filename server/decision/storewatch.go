@@ -17,7 +17,7 @@ const (
 	storeCheckPeriod = time.Second
 	// storeCheckTimeout limits one ping, including the one before serving begins: a
 	// store that stalls for less counts as reachable, and one that hangs delays the
-	// start no longer than this.
+	// start no longer than this. See store.Patience.
 	storeCheckTimeout = 2 * time.Second
 	// storeCheckPause is the pause after a check in which failed operations cause no other one:
 	// the check's own may fail while pings succeed.
@@ -29,6 +29,7 @@ const (
 type storeWatch struct {
 	targets   *Targets
 	tellReady func(bool)
+	timeout   time.Duration // of a check
 	Away      atomic.Bool
 	// state is what Ready returns.
 	state atomic.Pointer[readiness]
@@ -44,8 +45,8 @@ type storeWatch struct {
 	nudge chan struct{}
 }
 
-func newStoreWatch(t *Targets, ready func(bool)) *storeWatch {
-	w := &storeWatch{targets: t, tellReady: ready, nudge: make(chan struct{}, 1)}
+func newStoreWatch(t *Targets, ready func(bool), timeout time.Duration) *storeWatch {
+	w := &storeWatch{targets: t, tellReady: ready, timeout: timeout, nudge: make(chan struct{}, 1)}
 	w.set(errUnasked)
 	return w
 }
@@ -78,7 +79,7 @@ func (w *storeWatch) failed() {
 // Check pings once. A panic is logged, as in a call: the next check tries again.
 func (w *storeWatch) Check(ctx context.Context) {
 	defer func() { _ = apierror.Recovered(w.targets.Log, "check of the store", recover(), nil) }()
-	ctx, cancel := context.WithTimeout(ctx, storeCheckTimeout)
+	ctx, cancel := context.WithTimeout(ctx, w.timeout)
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
 	if err == nil {

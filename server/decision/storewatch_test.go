@@ -32,11 +32,13 @@ import (
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
-// stallingStore takes a while to answer a ping.
+// stallingStore takes a while to answer a ping, and longer than its timeout.
 type stallingStore struct {
 	store.Store
-	stall time.Duration
+	stall, timeout time.Duration
 }
+
+func (s stallingStore) Timeout() time.Duration { return s.timeout }
 
 func (s stallingStore) Ping(ctx context.Context) error {
 	select {
@@ -51,13 +53,18 @@ func (s stallingStore) Ping(ctx context.Context) error {
 // not hold up the start for long.
 func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 	for _, tt := range []struct {
-		stall time.Duration
-		ready bool
-	}{{0, true}, {time.Second, true}, {time.Hour, false}} {
+		timeout, stall time.Duration
+		ready          bool
+		most           time.Duration
+	}{
+		{time.Second, 0, true, 0}, {time.Second, time.Second, true, time.Second}, {time.Second, time.Hour, false, 2 * time.Second},
+		{5 * time.Second, 9 * time.Second, true, 9 * time.Second}, {5 * time.Second, time.Hour, false, 10 * time.Second},
+		{time.Millisecond, time.Second, true, time.Second},
+	} {
 		synctest.Test(t, func(t *testing.T) {
 			options := DefaultOptions()
 			options.Clock, options.Log = time.Now, zap.NewNop()
-			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall}, health.New("")
+			engine, served := stallingStore{memory.New(memory.Options{}), tt.stall, tt.timeout}, health.New("")
 			targets := New(engine, &options, served.Set, t.Context())
 			begun := time.Now()
 			targets.Watch.Check(t.Context())
@@ -65,8 +72,8 @@ func TestAStallAtTheStartIsNoOutage(t *testing.T) {
 			if err != nil || (got.GetStatus() == healthv1.HealthCheckResponse_SERVING) != tt.ready {
 				t.Errorf("after a stall of %s: %v, %v", tt.stall, got.GetStatus(), err)
 			}
-			if took := time.Since(begun); took > 2*time.Second {
-				t.Errorf("a stall of %s holds up the start for %s", tt.stall, took)
+			if took := time.Since(begun); took > tt.most {
+				t.Errorf("a stall of %s, with a timeout of %s, holds up the start for %s", tt.stall, tt.timeout, took)
 			}
 		})
 	}

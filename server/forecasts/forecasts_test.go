@@ -211,9 +211,25 @@ type faulty struct {
 	store.PartStore
 	err    error
 	others bool
+	takes  time.Duration // of a read
 }
 
+// counted is a store for counts, with how long an attempt to reach it may take.
+type counted struct {
+	store.PartStore
+	store.Usages
+	timeout time.Duration
+}
+
+func (c counted) Timeout() time.Duration { return c.timeout }
+
 func (f *faulty) LoadBatch(ctx context.Context, keys []store.Key) ([]store.Record, error) {
+	if f.takes > 0 {
+		select {
+		case <-time.After(f.takes):
+		case <-ctx.Done():
+		}
+	}
 	if err := cmp.Or(ctx.Err(), f.err); err != nil {
 		return nil, err
 	}
@@ -228,14 +244,14 @@ func (f *faulty) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([
 }
 
 // ringsOf returns rings of clusters with one target each, in a store of their own.
-func ringsOf(t *testing.T) (*forecasts.Rings, *faulty, shares.Options) {
+func ringsOf(t *testing.T, timeout time.Duration) (*forecasts.Rings, *faulty, shares.Options) {
 	t.Helper()
 	part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	faults, limits := &faulty{PartStore: part}, shares.Options{ClusterTargets: 1, Clock: time.Now, Log: zap.NewNop()}
-	rings := forecasts.New(faults, part, forecasts.Options{Shares: limits, Away: new(atomic.Bool)})
+	rings := forecasts.New(faults, counted{part, part.(store.Usages), timeout}, forecasts.Options{Shares: limits, Away: new(atomic.Bool)})
 	t.Cleanup(rings.Close)
 	return rings, faults, limits
 }
@@ -246,7 +262,7 @@ func ringsOf(t *testing.T) (*forecasts.Rings, *faulty, shares.Options) {
 func TestWhoGetsAPast(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rings, faults, _ := ringsOf(t)
+		rings, faults, _ := ringsOf(t, 0)
 		gone, cancel := context.WithCancel(t.Context())
 		cancel()
 		for i, step := range []struct {
@@ -272,12 +288,29 @@ func TestWhoGetsAPast(t *testing.T) {
 	})
 }
 
+// TestADistantPast is that a store which may take its time is waited for.
+func TestADistantPast(t *testing.T) {
+	t.Parallel()
+	for timeout, problem := range map[time.Duration]string{time.Second: "the store does not answer", 3 * time.Second: ""} {
+		synctest.Test(t, func(t *testing.T) {
+			rings, faults, _ := ringsOf(t, timeout)
+			faults.takes = 2 * time.Second
+			past := &stages.Past{}
+			of := &stages.Forecast{Settings: forecast.Settings{Quantile: 90, Zone: time.UTC}}
+			rings.Recall(t.Context(), []forecasts.Asked{{Key: servertest.KeyOf(servertest.Web), Now: time.Now(), Of: of, Past: past}})
+			if past.Problem != problem {
+				t.Errorf("with a timeout of %s: %q", timeout, past.Problem)
+			}
+		})
+	}
+}
+
 // TestLostQuarters is that what is not written is counted, and that a ring takes a target's room of its cluster until
 // it is deleted.
 func TestLostQuarters(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		rings, faults, limits := ringsOf(t)
+		rings, faults, limits := ringsOf(t, 0)
 		metrics := prometheus.NewRegistry()
 		metrics.MustRegister(rings.Collectors()...)
 		other := "clusters/" + servertest.KeyOf(servertest.Web).Cluster + "/namespaces/shop/targets/other"

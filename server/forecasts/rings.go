@@ -24,7 +24,7 @@ const (
 	// maxRingSwaps limits the attempts to write a ring while other instances do.
 	maxRingSwaps = 4
 	// pastTimeout limits how long decisions wait for the past of their targets, and pastAgain is how long they do not,
-	// after it could not be read.
+	// after it could not be read. See store.Patience.
 	pastTimeout, pastAgain = time.Second, 5 * time.Second
 	// ringTimeout limits one write, and ringFlushTime how long a stop writes what is not yet written.
 	ringTimeout, ringFlushTime = 10 * time.Second, 5 * time.Second
@@ -38,6 +38,8 @@ type Rings struct {
 	records store.PartStore
 	shares  *shares.Shares
 	options Options
+	// patience limits how long decisions wait.
+	patience time.Duration
 
 	mu       sync.Mutex
 	outlooks map[store.Key]outlook
@@ -89,7 +91,8 @@ type closedBucket struct {
 func New(records, counted store.PartStore, options Options) *Rings {
 	f := &Rings{
 		records: records, shares: shares.New(counted, options.Shares, nil), options: options, outlooks: make(map[store.Key]outlook),
-		closed: make(chan closedBucket, mostClosed), ends: make(chan struct{}), stopped: make(chan struct{}), dropped: newLostBuckets(),
+		patience: store.Patience(counted, pastTimeout),
+		closed:   make(chan closedBucket, mostClosed), ends: make(chan struct{}), stopped: make(chan struct{}), dropped: newLostBuckets(),
 	}
 	f.life, f.die = context.WithCancel(context.Background())
 	f.stop = sync.OnceFunc(func() { close(f.ends) })
@@ -170,7 +173,7 @@ func (f *Rings) load(ctx context.Context, all []*Asked) {
 	for i, j := range all {
 		keys[i] = j.Key
 	}
-	own, cancel := context.WithTimeout(ctx, pastTimeout)
+	own, cancel := context.WithTimeout(ctx, f.patience)
 	defer cancel()
 	records, err := f.records.LoadBatch(own, keys)
 	errs := store.ByItem(err, len(keys), len(records))

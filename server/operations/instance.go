@@ -26,7 +26,7 @@ const (
 	heartbeatEvery = 5 * time.Second
 	// heartbeatTTL is how long a heartbeat counts.
 	heartbeatTTL = 4 * heartbeatEvery
-	// heartbeatTimeout limits one attempt: the next one follows soon.
+	// heartbeatTimeout limits one attempt: the next one follows soon. See store.Patience.
 	heartbeatTimeout = 2 * time.Second
 )
 
@@ -56,6 +56,8 @@ type Instance struct {
 	id      string
 	started time.Time
 	others  store.Announcements // nil: there are none
+	// patience limits an attempt.
+	patience time.Duration
 
 	mu sync.Mutex
 	// Guarded by mu: the last heartbeat, and the totals at that time.
@@ -70,7 +72,7 @@ func NewInstance(o Options) *Instance {
 	var id [8]byte
 	_, _ = rand.Read(id[:]) // it never fails
 	now := time.Now()
-	i := &Instance{options: o, id: hex.EncodeToString(id[:]), started: now, lastAt: now}
+	i := &Instance{options: o, patience: store.Patience(o.Engine, heartbeatTimeout), id: hex.EncodeToString(id[:]), started: now, lastAt: now}
 	i.others, _ = o.Engine.(store.Announcements)
 	return i
 }
@@ -86,7 +88,7 @@ func (i *Instance) Run(ctx context.Context) {
 			i.tell(ctx, i.snapshot(time.Now()))
 			next.Reset(heartbeatEvery - heartbeatEvery/20 + mathrand.N(heartbeatEvery/10))
 		case <-ctx.Done():
-			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), heartbeatTimeout)
+			leaving, cancel := context.WithTimeout(context.WithoutCancel(ctx), i.patience)
 			defer cancel()
 			i.tell(leaving, nil)
 			return
@@ -111,7 +113,7 @@ func (i *Instance) tell(ctx context.Context, what *setpointv1.Instance) {
 	before := i.said
 	i.said = value
 	i.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, heartbeatTimeout)
+	ctx, cancel := context.WithTimeout(ctx, i.patience)
 	defer cancel()
 	_ = i.others.Announce(ctx, store.InstancesList, before, value, heartbeatTTL)
 }

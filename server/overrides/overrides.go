@@ -22,8 +22,8 @@ const (
 	period = time.Second
 	// patience is how long a decision waits for overrides, at most, and how long none on that cluster does after a
 	// read that took that long in vain. Versions get a part of it, for a shard that does not respond must leave the
-	// others time to be read.
-	patience, versionPatience = time.Second, 600 * time.Millisecond
+	// others time to be read. See store.Patience.
+	usualPatience, usualVersionPatience = time.Second, 600 * time.Millisecond
 	// staleAfter is from which age on what was read is read again before a decision: the process was stopped, or
 	// the store away.
 	staleAfter = 2 * period
@@ -61,6 +61,8 @@ type Overrides struct {
 	life    context.Context
 	cache   cache
 	losses  *prometheus.CounterVec
+	// patience and versionPatience are the usual ones for this store.
+	patience, versionPatience time.Duration
 	// logged reports whether the log has that reads fail. told are clusters whose list it has named as unreadable since.
 	logged atomic.Bool
 	toldMu sync.Mutex
@@ -87,6 +89,7 @@ func New(engine store.Engine, o Options) (*Overrides, error) {
 		o.Life = context.Background()
 	}
 	return &Overrides{records: records, clock: o.Clock, log: o.Log, life: o.Life, cache: newCache(), losses: newLosses(),
+		patience: store.Patience(engine, usualPatience), versionPatience: store.Patience(engine, usualVersionPatience),
 		told: map[string]bool{}, queues: queues{of: map[string]*queue{}}, refused: refused{of: map[string]store.Record{}}}, nil
 }
 
@@ -183,7 +186,7 @@ func (o *Overrides) await(some []*cluster) {
 			close(done)
 		}()
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(o.patience)
 	defer timer.Stop()
 	for _, read := range reads {
 		select {
@@ -196,7 +199,7 @@ func (o *Overrides) await(some []*cluster) {
 	now := time.Now()
 	for _, c := range some {
 		if !c.fresh(now) {
-			c.skip.Store(now.Add(min(patience, triesShare*now.Sub(began))).UnixNano())
+			c.skip.Store(now.Add(min(o.patience, triesShare*now.Sub(began))).UnixNano())
 		}
 	}
 }
@@ -213,7 +216,7 @@ type reading struct {
 // read reads clusters within patience, and tells whether that succeeded: their versions, and the lists of those
 // that have changed. A single one that is unknown is read at once.
 func (o *Overrides) read(ctx context.Context, some []*cluster) (ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
 	all, now := make([]reading, len(some)), time.Now()
 	for i, c := range some {
@@ -234,7 +237,7 @@ func (o *Overrides) read(ctx context.Context, some []*cluster) (ok bool) {
 
 // changedOf returns those whose records are others than the known ones.
 func (o *Overrides) changedOf(ctx context.Context, all []reading) (changed []reading, ok bool) {
-	ctx, cancel := context.WithTimeout(ctx, versionPatience)
+	ctx, cancel := context.WithTimeout(ctx, o.versionPatience)
 	defer cancel()
 	var versions []store.Version
 	err := o.each(all, func(keys []store.Key) (err error) {
@@ -427,7 +430,7 @@ func (o *Overrides) readAll(ctx context.Context, all []*cluster) (ok bool) {
 
 // tidy deletes empty records, of their old versions, within patience. One that can't be deleted stays until the next period.
 func (o *Overrides) tidy(ctx context.Context, empty []store.Swap) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, o.patience)
 	defer cancel()
 	for _, one := range empty {
 		if _, err := o.records.DeleteVersion(ctx, one.Key, one.Old); err != nil {

@@ -37,6 +37,8 @@ type engine struct {
 	// ill is a cluster whose shard does not respond. Nil: all do.
 	ill   atomic.Pointer[string]
 	reads atomic.Int64
+	// takes is how long a read takes.
+	takes time.Duration
 	// loads counts the lists that were loaded.
 	loads atomic.Int64
 	// beforeRead is called after a read has looked, before it is answered. Nil: nothing.
@@ -71,6 +73,13 @@ func (r *failing) begin(ctx context.Context) error {
 	if r.e.stall.Load() {
 		<-ctx.Done()
 		return ctx.Err()
+	}
+	if r.e.takes > 0 {
+		select {
+		case <-time.After(r.e.takes):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	if err := r.e.err.Load(); err != nil {
 		return *err
@@ -193,6 +202,39 @@ func TestOtherInstancesFollowWithinASecond(t *testing.T) {
 		c := instance(t, e)
 		create(t, a, demo, "all", held(time.Hour))
 		want(t, c, "the first decision of an instance", "clusters/demo/overrides/all")
+	})
+}
+
+// distant is an engine behind a network.
+type distant struct {
+	*engine
+	timeout time.Duration
+}
+
+func (d distant) Timeout() time.Duration { return d.timeout }
+
+// Where an attempt to reach the store may take longer than a second, so may reads: an instance learns of overrides, and of
+// further ones, and waits for a store that does not respond as much longer, all clusters together.
+func TestADistantStore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		other := instance(t, e)
+		one := create(t, other, shop, "freeze", held(time.Hour)).GetName()
+		e.takes = 1400 * time.Millisecond
+		o := running(t, instance(t, distant{e, 3 * time.Second}))
+		want(t, o, "the first decision", one)
+		two := create(t, other, demo, "further", held(time.Hour)).GetName()
+		began := time.Now()
+		for time.Since(began) < 3*e.takes && len(of(o, web)) < 2 { // a read before it, and one of the version and the list
+			time.Sleep(10 * time.Millisecond)
+		}
+		want(t, o, "a change", one, two)
+		e.stall.Store(true)
+		began = time.Now()
+		o.Await([]string{"new", "newer"})
+		if waited := time.Since(began); waited != 1800*time.Millisecond { // for versions
+			t.Errorf("decisions waited for %s", waited)
+		}
 	})
 }
 

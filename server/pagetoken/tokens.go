@@ -3,6 +3,7 @@ package pagetoken
 import (
 	"context"
 	"crypto/sha256"
+	"time"
 
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
@@ -19,12 +20,14 @@ type Tokens struct {
 	// secrets has the key that instances share; nil: the store is not shared.
 	secrets store.Secrets
 	own     Key
+	// Patience is how long to wait for the key where nothing depends on it.
+	Patience time.Duration
 }
 
 // New returns the tokens of a store.
 func New(engine store.Store) *Tokens {
 	secrets, _ := engine.(store.Secrets)
-	return &Tokens{secrets: secrets, own: NewKey()}
+	return &Tokens{secrets: secrets, own: NewKey(), Patience: store.Patience(engine, time.Second)}
 }
 
 // Key returns the key of all instances. It reads the store each time, one more round trip per list:

@@ -39,7 +39,7 @@ const (
 	// report of a target may be a few bytes longer than the one before.
 	recountGrown = time.Minute
 	recountPart  = 16
-	// countTimeout limits one count.
+	// countTimeout limits one count. See store.Patience.
 	countTimeout = time.Second
 	// countedClusters limits the clusters whose counts are cached.
 	countedClusters = 4096
@@ -58,8 +58,9 @@ type Options struct {
 // target arrives or a record grows, and in between add this instance's own additions. Safe for
 // concurrent use.
 type Shares struct {
-	engine  store.Usages // nil: there are no limits
-	options Options
+	engine   store.Usages  // nil: there are no limits
+	patience time.Duration // limits a count
+	options  Options
 	// refused counts refusals.
 	refused func(limit.Reason)
 
@@ -85,7 +86,7 @@ func New(engine store.Store, o Options, refused func(limit.Reason)) *Shares {
 	if refused == nil {
 		refused = func(limit.Reason) {}
 	}
-	s := &Shares{options: o, refused: refused, clusters: bounded.New[string, *share](countedClusters)}
+	s := &Shares{options: o, patience: store.Patience(engine, countTimeout), refused: refused, clusters: bounded.New[string, *share](countedClusters)}
 	s.engine, _ = engine.(store.Usages)
 	return s
 }
@@ -249,7 +250,7 @@ func (s *Shares) take(ctx context.Context, h *share, cluster string, more store.
 // count counts in the store, for all who add to the share: a caller that leaves does not end it. If the store does not
 // respond, the last count remains: no target is refused because the number is unknown. The caller has locked h.mu.
 func (s *Shares) count(ctx context.Context, h *share, cluster string, now time.Time) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), countTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.patience)
 	defer cancel()
 	h.at = now
 	used, err := s.engine.Usage(ctx, cluster)

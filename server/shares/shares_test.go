@@ -3,6 +3,7 @@ package shares_test
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/zap"
@@ -19,10 +20,20 @@ type engine struct {
 	store.Store
 	used   store.Usage
 	counts int
+	// takes is how long a count takes, and timeout how long an attempt to reach the engine may.
+	takes, timeout time.Duration
 }
+
+func (e *engine) Timeout() time.Duration { return e.timeout }
 
 func (e *engine) Usage(ctx context.Context, _ string) (store.Usage, error) {
 	e.counts++
+	if e.takes > 0 {
+		select {
+		case <-time.After(e.takes):
+		case <-ctx.Done():
+		}
+	}
 	return e.used, ctx.Err()
 }
 
@@ -38,6 +49,21 @@ func TestACallerThatLeavesIsCounted(t *testing.T) {
 		if err := s.Place(ctx, "red", store.Usage{Keys: 1}, options.For(nil)); status.Code(err) != codes.ResourceExhausted {
 			t.Errorf("a full cluster: %v", err)
 		}
+	}
+}
+
+// A store that may take its time is counted, too.
+func TestADistantStoreIsCounted(t *testing.T) {
+	t.Parallel()
+	for timeout, counted := range map[time.Duration]bool{time.Second: false, 3 * time.Second: true} {
+		synctest.Test(t, func(t *testing.T) {
+			e := &engine{used: store.Usage{Keys: 5}, takes: 2 * time.Second, timeout: timeout}
+			options := shares.Options{ClusterTargets: 5, Clock: time.Now, Log: zap.NewNop()}
+			err := shares.New(e, options, nil).Place(t.Context(), "red", store.Usage{Keys: 1}, options.For(nil))
+			if (status.Code(err) == codes.ResourceExhausted) != counted {
+				t.Errorf("a full cluster, with a timeout of %s: %v", timeout, err)
+			}
+		})
 	}
 }
 

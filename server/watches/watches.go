@@ -280,7 +280,7 @@ func (w *watch) refreshKey() {
 	key, isOld := w.Watches.key, time.Since(w.keyed) >= keyAge
 	w.mu.Unlock()
 	if isOld { // only then a timer: a busy watch is here for each response
-		ctx, cancel := context.WithTimeout(w.stream.Context(), time.Second)
+		ctx, cancel := context.WithTimeout(w.stream.Context(), w.pages.Patience)
 		defer cancel()
 		var err error
 		if key, err = w.tokenKey(ctx, false); err != nil {

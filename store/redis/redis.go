@@ -46,6 +46,7 @@ var (
 	_ store.Clock     = (*Store)(nil)
 	_ store.Parts     = (*Store)(nil)
 	_ store.Feed      = (*Store)(nil)
+	_ store.Remote    = (*Store)(nil)
 )
 
 // New returns a store on the server of the options. It does not wait for the server to
@@ -92,6 +93,9 @@ func (s *Store) begin(ctx context.Context, operation string) error {
 	}
 	return nil
 }
+
+// Timeout implements store.Remote.
+func (s *Store) Timeout() time.Duration { return s.options.Timeout }
 
 // Load implements store.Store.
 func (s *Store) Load(ctx context.Context, key store.Key) (store.Record, error) {

@@ -29,7 +29,7 @@ func (s *redisSettings) list() []config.Setting {
 		config.String(&s.TLSFiles.CertFile, "redis-tls-cert-file", "PEM `file` of the client certificate for Redis"),
 		config.String(&s.TLSFiles.KeyFile, "redis-tls-key-file", "PEM `file` of the certificate's key"),
 		config.String(&s.KeyPrefix, "redis-key-prefix", "`prefix` of all keys in Redis"),
-		config.Duration(&s.Timeout, "redis-timeout", "timeout of one attempt to reach Redis", config.Positive),
+		config.Duration(&s.Timeout, "redis-timeout", "timeout of one attempt to reach Redis; above 1s, short waits for Redis are longer in proportion", config.Positive),
 		config.Int(&s.MaxAttempts, "redis-max-attempts", "attempts for one Redis operation that fails transiently", config.Positive),
 		config.Int(&s.PoolSize, "redis-pool-size", "maximum connections to each Redis node; 0 means 10 per processor", config.NotNegative),
 		config.Int(&s.WaitReplicas, "redis-wait-replicas", "replicas that must acknowledge each write (WAIT), in a Cluster those of the key's master", config.NotNegative),
