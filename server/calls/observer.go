@@ -41,7 +41,7 @@ func NewObserver(calls *telemetry.Calls, log *zap.Logger, which Logged, tracing 
 		failures: rate.NewLimiter(failureLines, failureLines), faults: rate.NewLimiter(failureLines, failureLines),
 	}
 	if o.tracing != nil {
-		o.spans = o.tracing.ServerHandler()
+		o.spans = o.tracing.ServerHandler(func(fullMethod string) bool { return calls.Of(fullMethod).Name != telemetry.OtherMethod })
 	}
 	return o
 }

@@ -2,7 +2,7 @@
 //
 //	t, err := tracing.Open(ctx, tracing.Options{Endpoint: "collector:4317", Ratio: 0.01})
 //	…
-//	srv := grpc.NewServer(grpc.StatsHandler(t.ServerHandler()))
+//	srv := grpc.NewServer(grpc.StatsHandler(t.ServerHandler(known)))
 //	…
 //	defer t.Close(ctx)
 //

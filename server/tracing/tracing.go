@@ -20,7 +20,9 @@ import (
 	"go.opentelemetry.io/otel/sdk/resource"
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/trace"
+	grpccodes "google.golang.org/grpc/codes"
 	"google.golang.org/grpc/stats"
+	"google.golang.org/grpc/status"
 )
 
 // DefaultRatio is the default sampled share of traces.
@@ -137,13 +139,16 @@ func (t *Tracing) Close(ctx context.Context) error {
 	return err
 }
 
-// ServerHandler creates a span for each call to our services.
-func (t *Tracing) ServerHandler() stats.Handler {
+// ServerHandler creates a span for each call to our services. Of methods that are not known, whose names callers make up, there
+// are none, for backends index spans by name.
+func (t *Tracing) ServerHandler(known func(fullMethod string) bool) stats.Handler {
 	return otelgrpc.NewServerHandler(
 		otelgrpc.WithTracerProvider(t.provider),
 		otelgrpc.WithPropagators(propagation.TraceContext{}),
 		otelgrpc.WithMeterProvider(noop.NewMeterProvider()),
-		otelgrpc.WithFilter(func(info *stats.RPCTagInfo) bool { return !strings.HasPrefix(info.FullMethodName, "/grpc.") }),
+		otelgrpc.WithFilter(func(info *stats.RPCTagInfo) bool {
+			return !strings.HasPrefix(info.FullMethodName, "/grpc.") && known(info.FullMethodName)
+		}),
 	)
 }
 
@@ -184,13 +189,17 @@ func (t *Tracing) Message(ctx context.Context, name string) (context.Context, tr
 	return ctx, span
 }
 
-// Finish ends a span that may be nil.
+// Finish ends a span that may be nil. As of calls, its status is an error only for what is not the caller's to mend.
 func Finish(span trace.Span, err error) {
 	if span == nil {
 		return
 	}
-	if err != nil {
+	switch status.Code(err) {
+	case grpccodes.OK:
+	case grpccodes.Unknown, grpccodes.DeadlineExceeded, grpccodes.Unimplemented, grpccodes.Internal, grpccodes.Unavailable, grpccodes.DataLoss:
 		span.SetStatus(codes.Error, clip(err.Error()))
+	default:
+		span.SetAttributes(text("error", err.Error()))
 	}
 	span.End()
 }

@@ -232,8 +232,11 @@ func TestRequestsOfABatchHaveSpans(t *testing.T) {
 			t.Fatal("one is not within the call")
 		}
 		failed := attribute(item, "setpoint.target") == servertest.Web
-		if got := item.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR; got != failed {
+		if got := attribute(item, "setpoint.error") != ""; got != failed {
 			t.Errorf("%s: failed %v, want %v", attribute(item, "setpoint.target"), got, failed)
+		}
+		if code := item.GetStatus().GetCode(); code != tracev1.Status_STATUS_CODE_UNSET {
+			t.Errorf("%s: its status is %v, which is not for mistakes of callers", attribute(item, "setpoint.target"), code)
 		}
 		if n := len(item.GetEvents()); !failed && n != 6 {
 			t.Errorf("%d events, want 6", n)
@@ -272,8 +275,11 @@ func TestMessagesOfAStreamAreTracesOfTheirOwn(t *testing.T) {
 		if links := m.GetLinks(); len(links) != 1 || string(links[0].GetSpanId()) != string(call.GetSpanId()) {
 			t.Errorf("message %d has no link to its stream", i)
 		}
-		if got, want := m.GetStatus().GetCode() == tracev1.Status_STATUS_CODE_ERROR, i == 3; got != want {
+		if got, want := attribute(m, "setpoint.error") != "", i == 3; got != want {
 			t.Errorf("message %d failed: %v, want %v", i, got, want)
+		}
+		if code := m.GetStatus().GetCode(); code != tracev1.Status_STATUS_CODE_UNSET {
+			t.Errorf("message %d: its status is %v, which is not for mistakes of callers", i, code)
 		}
 	}
 	if len(traces) != 5 {
@@ -281,6 +287,35 @@ func TestMessagesOfAStreamAreTracesOfTheirOwn(t *testing.T) {
 	}
 	if n := len(spansNamed(spans, "store swap")); n != 3 {
 		t.Errorf("%d swaps, want 3", n)
+	}
+}
+
+// Callers make up names of methods, and backends index spans by name.
+func TestCallsOfUnknownMethodsHaveNoSpans(t *testing.T) {
+	t.Parallel()
+	s, c := servertest.Traced(t, 1)
+	for i := range 3 {
+		_ = s.Conn.Invoke(t.Context(), fmt.Sprintf("/a.B%d/C", i), &setpointv1.GetTargetRequest{}, &setpointv1.GetTargetResponse{})
+	}
+	s.Recommend(t, servertest.Queue(servertest.Web, 3, 50))
+	for _, span := range c.Received(t, s) {
+		if strings.Contains(span.GetName(), "a.B") {
+			t.Errorf("there is a span %q", span.GetName())
+		}
+	}
+}
+
+func TestWhatFailsBelowACallIsAnError(t *testing.T) {
+	t.Parallel()
+	s, c := servertest.Traced(t, 1, func(su *servertest.Setup) {
+		su.Store.OnSwap = func(context.Context, store.Swap, servertest.SwapFunc) (store.SwapResult, error) {
+			return store.SwapResult{}, store.ErrUnavailable
+		}
+	})
+	s.Batch(t, servertest.Queue(servertest.Web, 3, 50))
+	spans := c.Received(t, s)
+	if code := only(t, spans, "decide").GetStatus().GetCode(); code != tracev1.Status_STATUS_CODE_ERROR {
+		t.Errorf("the status of a request that was not decided is %v", code)
 	}
 }
 
