@@ -51,7 +51,7 @@ func newMetrics(options *Options) *metrics {
 			Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5},
 		}, []string{"operation"}),
 		storeErrors: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "setpoint_store_errors_total", Help: "Failed operations of the history store.",
+			Name: "setpoint_store_errors_total", Help: "Failed operations of the history store; those whose caller hung up are not included.",
 		}, []string{"operation"}),
 		storeUp: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "setpoint_store_up", Help: "1 while the history store responds, else 0.",

@@ -68,13 +68,15 @@ func observed[T any](ctx context.Context, o *observedStore, op *operation, of su
 
 // done records the outcome of an operation.
 func (o *observedStore) done(ctx context.Context, op *operation, of subject, start time.Time, span trace.Span, err error) {
-	tracing.Finish(span, err)
 	op.seconds.Observe(time.Since(start).Seconds())
-	if err == nil {
+	gone := apierror.CallerGone(ctx)
+	if err == nil || errors.Is(err, context.Canceled) && errors.Is(gone, context.Canceled) { // a caller that hung up says nothing of the store
+		tracing.Finish(span, nil)
 		return
 	}
+	tracing.Finish(span, err)
 	op.errors.Inc()
-	if apierror.CallerGone(ctx) == nil {
+	if gone == nil {
 		var target string
 		if of.first != nil {
 			target = of.first.String()

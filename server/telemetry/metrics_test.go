@@ -1,6 +1,7 @@
 package telemetry_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -354,4 +355,29 @@ func TestOperationsOfTheStoreAreTimedAndFailuresCounted(t *testing.T) {
 	servertest.Read(t, r).Since(before, "store_errors", "store_operation").Expect(t, servertest.Reading{
 		"store_errors_total{operation=load}": 1, "store_operation_duration_seconds{operation=load}": 1,
 	})
+}
+
+// A caller that hangs up makes no failure of the store.
+func TestCallersThatHangUpAreNoFailuresOfTheStore(t *testing.T) {
+	t.Parallel()
+	loading := make(chan struct{})
+	s, r := servertest.Measured(t, func(su *servertest.Setup) {
+		su.Store.OnLoad = func(ctx context.Context, _ store.Key, _ servertest.LoadFunc) (store.Record, error) {
+			close(loading)
+			<-ctx.Done()
+			return store.Record{}, fmt.Errorf("load: %w: %w", store.ErrUnavailable, ctx.Err())
+		}
+	})
+	before := servertest.Read(t, r)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		_, _ = s.Recommendations.Recommend(ctx, servertest.Queue(servertest.Web, 3, 30))
+	}()
+	<-loading
+	cancel()
+	<-ended
+	s.StopAndWait(t)
+	servertest.Read(t, r).Since(before, "store_errors", "store_operation").Expect(t, servertest.Reading{"store_operation_duration_seconds{operation=load}": 1})
 }
