@@ -24,8 +24,11 @@ func (r *reconcile) hold(h Hold) Outcome {
 	case ReasonAnswerRefused:
 		cause = h.Reason
 	}
-	if known := r.st.held == cause; known || h.Silent ||
-		r.once.say(r.log, zapcore.WarnLevel, "not scaled", cause, zap.String("reason", h.Reason), zap.String("message", h.Message+h.wants)) {
+	switch {
+	case h.ofAll:
+		r.st.held = ""
+	case r.st.held == cause, h.Silent,
+		r.once.say(r.log, zapcore.WarnLevel, "not scaled", cause, zap.String("reason", h.Reason), zap.String("message", h.Message+h.wants)):
 		r.st.held = cause
 	}
 	h.Message += h.wants
@@ -38,10 +41,11 @@ func (r *reconcile) hold(h Hold) Outcome {
 	return h.Outcome
 }
 
-// holdAway is hold while the service is away.
-func (r *reconcile) holdAway(since time.Time, reason string) Outcome {
+// holdAway is hold while the service does not answer. away reports whether it answers nobody, which the log has once for
+// all objects.
+func (r *reconcile) holdAway(since time.Time, reason string, away bool) Outcome {
 	return r.hold(Hold{
-		Outcome: OutcomeAway, Reason: ReasonRecommenderUnavailable, Since: since,
+		ofAll: away, Outcome: OutcomeAway, Reason: ReasonRecommenderUnavailable, Since: since,
 		Message: fmt.Sprintf("the recommender has been unavailable since %s: %s", since.UTC().Format(time.RFC3339), reason),
 	})
 }

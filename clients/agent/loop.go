@@ -62,7 +62,7 @@ func New(p Platform, service Service, options Options, queue QueueOptions) (*Loo
 	l.presence = newPresence(func(keys ...Key) {
 		l.states.makeDue(keys)
 		queue.Wake(keys...)
-	}, service.Redial, m)
+	}, service.Redial, m, l.log, &l.once)
 	return l, nil
 }
 

@@ -186,6 +186,8 @@ type Hold struct {
 	Since time.Time
 	// Silent reports whether the platform logs the hold itself: the loop does not.
 	Silent bool
+	// ofAll reports whether the log has the hold of all objects together, and its end.
+	ofAll bool
 	// wants is what the count would be, after the message; empty: unknown.
 	wants string
 }

@@ -5,6 +5,9 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"go.uber.org/zap"
+	"go.uber.org/zap/zapcore"
 )
 
 // probeInterval is the time between two probes of a service that is away.
@@ -18,6 +21,8 @@ type presence struct {
 	// redial makes connections reconnect without their delay. May be nil.
 	redial  func()
 	metrics *metrics
+	log     *zap.Logger
+	once    *once
 
 	mu sync.Mutex
 	// absence is nil while the service answers. Guarded by mu.
@@ -45,6 +50,8 @@ type absence struct {
 	// probes are the objects that were woken to probe and have not started yet. They stay
 	// probes however long the queue takes, and are not replaced by the next one.
 	probes map[Key]bool
+	// logged reports whether the log says that the service is away.
+	logged bool
 	// permit reports whether a probe may send its request. There is one permit a second; unused
 	// permits don't accumulate.
 	permit bool
@@ -52,9 +59,9 @@ type absence struct {
 	asking Key
 }
 
-func newPresence(wake func(...Key), redial func(), m *metrics) *presence {
+func newPresence(wake func(...Key), redial func(), m *metrics, log *zap.Logger, once *once) *presence {
 	m.recommender(time.Time{})
-	return &presence{wake: wake, redial: redial, metrics: m, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
+	return &presence{wake: wake, redial: redial, metrics: m, log: log, once: once, suspects: map[Key]bool{}, began: make(chan struct{}, 1)}
 }
 
 // admit reports whether the object may send a request. If not, the object waits, and admit
@@ -127,6 +134,13 @@ func (p *presence) answered(key Key) {
 		if a.cause != (Key{}) {
 			p.suspects[a.cause] = true
 		}
+		if a.logged {
+			held := len(a.waiting) + len(a.probes)
+			if !a.waiting[key] && !a.probes[key] {
+				held++ // the probe
+			}
+			p.log.Info("the recommender answers again", zap.Duration("after", time.Since(a.since)), zap.Int("held", held))
+		}
 	}
 	delete(p.suspects, key)
 	p.mu.Unlock()
@@ -153,6 +167,7 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 		}
 		p.absence = &absence{since: asked, reason: reason, reasonAt: time.Now(), cause: key, waiting: map[Key]bool{}, probes: map[Key]bool{}}
 		p.metrics.recommender(asked)
+		p.tell()
 		select {
 		case p.began <- struct{}{}:
 		default:
@@ -161,12 +176,23 @@ func (p *presence) failed(key Key, asked time.Time, reason string) (since time.T
 	a := p.absence
 	if causeOf(reason) != causeOf(a.reason) && time.Since(a.reasonAt) >= minTellInterval {
 		a.reason, a.reasonAt = reason, time.Now()
+		p.tell()
 	}
 	if a.asking == key {
 		a.asking = Key{}
 	}
 	a.waiting[key] = true
 	return a.since, a.reason, true
+}
+
+// tell logs an absence, or another cause of it, at most once a minute for each cause: a service that fails half of all
+// requests comes and goes. The caller holds the lock.
+func (p *presence) tell() {
+	a := p.absence
+	if p.once.say(p.log, zapcore.WarnLevel, "the recommender does not answer; nothing is scaled until it does", causeOf(a.reason),
+		zap.Time("since", a.since), zap.String("cause", a.reason)) {
+		a.logged = true
+	}
 }
 
 // forget drops a deleted object.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	"go.uber.org/zap"
 )
 
 func keyNamed(name string) Key { return Key{Kind: "Service", Namespace: "shop", Name: name} }
@@ -20,7 +21,7 @@ func newTestPresence(t *testing.T, wake func(...Key)) *presence {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return newPresence(wake, nil, m)
+	return newPresence(wake, nil, m, zap.NewNop(), &once{})
 }
 
 // A late probe may still send its request: how long an object waits for its turn says nothing

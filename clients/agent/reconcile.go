@@ -48,7 +48,7 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 		return r.hold(*r.o.Hold)
 	}
 	if ok, since, reason := r.presence.admit(r.o.Key); !ok {
-		return r.holdAway(since, reason)
+		return r.holdAway(since, reason, true)
 	}
 	asked := time.Now()
 	if err := r.begin(ctx); err != nil {
@@ -256,7 +256,7 @@ func (r *reconcile) unanswered(asked time.Time, err error) Outcome {
 	since, reason, away := r.presence.failed(r.o.Key, asked, plainReason(err))
 	// While the service is away, its probes retry.
 	r.retry = !away
-	return r.holdAway(since, reason)
+	return r.holdAway(since, reason, away)
 }
 
 // carryOut applies and reports a decision. moved: others had changed the count, and nothing was

@@ -263,9 +263,8 @@ func TestACountThatCanNeverBeWrittenIsShown(t *testing.T) {
 func TestOneCauseIsOneLineAMinute(t *testing.T) {
 	t.Parallel()
 	for what, fail := range map[string]func(*agenttest.Fake, *agenttest.Service){
-		"reads":   func(p *agenttest.Fake, _ *agenttest.Service) { p.FailReads(errors.New("Get /services: refused")) },
-		"writes":  func(p *agenttest.Fake, _ *agenttest.Service) { p.FailWrites(errors.New("Post /services: refused")) },
-		"service": func(_ *agenttest.Fake, s *agenttest.Service) { s.Away(true) },
+		"reads":  func(p *agenttest.Fake, _ *agenttest.Service) { p.FailReads(errors.New("Get /services: refused")) },
+		"writes": func(p *agenttest.Fake, _ *agenttest.Service) { p.FailWrites(errors.New("Post /services: refused")) },
 		"answers": func(_ *agenttest.Fake, s *agenttest.Service) {
 			s.Tamper(func(r *setpointv1.RecommendResponse) { r.RequestId = new(rand.Text()) })
 		},
@@ -287,6 +286,64 @@ func TestOneCauseIsOneLineAMinute(t *testing.T) {
 				// Answers have a line about the agent and one about the held object.
 				if n := lines.Len(); n < 3 || n > 8 {
 					t.Errorf("%d lines about 50 objects in three minutes", n)
+				}
+			})
+		})
+	}
+}
+
+// stormy is a service behind a proxy that answers some calls itself.
+type stormy struct {
+	*agenttest.Service
+	calls atomic.Int64
+	// every is which call the proxy answers: 1 each, 2 each second one; 0 none.
+	every atomic.Int64
+}
+
+func (s *stormy) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	if n := s.every.Load(); n > 0 && s.calls.Add(1)%n == 0 {
+		return nil, status.Error(codes.Unavailable, "unexpected HTTP status code received from server: 503 (Service Unavailable)")
+	}
+	return s.Service.Recommend(ctx, req)
+}
+
+// A service that answers nobody is one line, and one at its end, which says how long that was and how many objects were
+// held; one that fails half of all calls has four lines a minute.
+func TestAnAbsenceIsTwoLines(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		every int64
+		least int
+		most  int
+	}{"away": {1, 2, 2}, "by turns": {2, 2, 4 * 11}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				core, lines := observer.New(zap.InfoLevel)
+				p, s := &agenttest.Fake{}, &stormy{Service: agenttest.NewService(testserver.Recommendations(t))}
+				for i := range 50 {
+					p.Create(agenttest.Workload{Name: fmt.Sprint("web-", i), Replicas: 4, Steady: true})
+				}
+				drive(t, p, s, agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+				time.Sleep(time.Minute)
+				s.every.Store(tt.every)
+				time.Sleep(10 * time.Minute)
+				s.every.Store(0)
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				if n := lines.Len(); n < tt.least || n > tt.most {
+					t.Errorf("%d lines, want %d to %d: %v", n, tt.least, tt.most, lines.All())
+				}
+				if tt.every > 1 {
+					return
+				}
+				began, ended := lines.All()[0], lines.All()[1]
+				if began.Message != "the recommender does not answer; nothing is scaled until it does" || !strings.HasSuffix(began.ContextMap()["cause"].(string), "503 (Service Unavailable)") {
+					t.Errorf("at first it says %v", began)
+				}
+				after, _ := ended.ContextMap()["after"].(time.Duration)
+				if ended.Message != "the recommender answers again" || ended.ContextMap()["held"] != int64(50) || after < 10*time.Minute-agenttest.Period || after > 10*time.Minute+agenttest.Period {
+					t.Errorf("at last it says %v", ended)
 				}
 			})
 		})
@@ -561,15 +618,15 @@ func TestTheCauseOfAnAbsenceIsTheCurrentOne(t *testing.T) {
 			if hold == nil || !strings.HasSuffix(hold.Message, cause) {
 				t.Errorf("shown: %+v, want %s", hold, cause)
 			}
-			said := lines.FilterMessage("not scaled").All()
-			if n := len(said); n != i+1 || !strings.HasSuffix(said[n-1].ContextMap()["message"].(string), cause) {
+			said := lines.FilterMessage("the recommender does not answer; nothing is scaled until it does").All()
+			if n := len(said); n != i+1 || !strings.HasSuffix(said[n-1].ContextMap()["cause"].(string), cause) {
 				t.Errorf("logged: %v, want one more, with %s", said, cause)
 			}
 		}
 		s.text.Store("")
 		time.Sleep(3 * time.Minute)
 		synctest.Wait()
-		if n := lines.FilterMessage("decided again").Len(); n != 1 {
+		if n := lines.FilterMessage("the recommender answers again").Len(); n != 1 || lines.Len() != 3 {
 			t.Errorf("the end of the absence is logged %d times", n)
 		}
 	})

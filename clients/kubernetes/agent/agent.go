@@ -235,7 +235,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		events.stop()
 		return nil, err
 	}
-	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces, transport.WatchFailed)
+	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces, a.outage.WatchFailed)
 	if err != nil {
 		events.stop()
 		return nil, err
@@ -315,7 +315,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 			DefaultTransform:         cache.TransformStripManagedFields(),
 			ByObject:                 map[client.Object]cache.ByObject{&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepStatusWriters}},
 			DefaultNamespaces:        map[string]cache.Config{},
-			DefaultWatchErrorHandler: transport.WatchFailed,
+			DefaultWatchErrorHandler: a.outage.WatchFailed,
 		},
 		NewCache: func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 			watched, err = cache.New(config, o)

@@ -40,6 +40,8 @@ type apiServer struct {
 	// away makes each request end without an answer.
 	away atomic.Bool
 
+	// storm is the status of each answer; 0: each its own.
+	storm atomic.Int32
 	// forbids makes it refuse to list and watch pods.
 	forbids atomic.Bool
 
@@ -78,6 +80,10 @@ func (s *apiServer) comeBack() { s.away.Store(false) }
 func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.away.Load() {
 		panic(http.ErrAbortHandler)
+	}
+	if code := int(s.storm.Load()); code != 0 {
+		http.Error(w, "storm", code)
+		return
 	}
 	if s.forbids.Load() && strings.HasSuffix(r.URL.Path, "/pods") {
 		w.Header().Set("Content-Type", "application/json")
@@ -332,6 +338,30 @@ func TestTheAPIServerComesBack(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("it ended: %v", err)
 	default:
+	}
+}
+
+// An API server, or a proxy before it, that answers only with errors of its own is away, too.
+func TestAStormOfTheAPIServer(t *testing.T) {
+	for _, code := range []int32{http.StatusInternalServerError, http.StatusServiceUnavailable, http.StatusTooManyRequests} {
+		t.Run(fmt.Sprint(code), func(t *testing.T) {
+			s, service := newAPIServer(t, 20), newDirect(t)
+			logged, _ := runAgent(t, s, service, nil)
+			await(t, "all are asked about", func() bool { return service.asked.Load() > 20 })
+			s.storm.Store(code)
+			s.CloseClientConnections()
+			await(t, "told", func() bool { return slices.Contains(linesOf(logged), lineAway) })
+			time.Sleep(5 * time.Second)
+			s.storm.Store(0)
+			await(t, "told of the end", func() bool { return slices.Contains(linesOf(logged), lineBack) })
+			asked := service.asked.Load()
+			await(t, "all are asked about again", func() bool { return service.asked.Load() > asked+40 })
+			// Until the outage is known the first failure of each kind is told.
+			lines := linesOf(logged)
+			if told := slices.Index(lines, lineAway); told > 5 || !slices.Equal(lines[told:], []string{lineAway, lineBack}) {
+				t.Errorf("the log has\n%s", strings.Join(lines, "\n"))
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package logging
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/go-logr/logr"
 	"go.uber.org/zap"
@@ -18,9 +19,13 @@ import (
 func New(log *zap.Logger) logr.Logger { return logr.New(Sink{Log: log}) }
 
 // NewEvents returns the logger for the library that sends events. Its lines without an error mean
-// that it gave up, because the API server was away or this agent stops.
+// that it gave up, because the API server was away or this agent stops; each line with one is about one event, and only
+// the first of a minute is logged.
 func NewEvents(log *zap.Logger) logr.Logger {
-	return logr.New(Sink{Log: log.Named("kubernetes"), asDebug: func(err error) bool { return err == nil }})
+	first := zap.WrapCore(func(core zapcore.Core) zapcore.Core {
+		return zapcore.NewSamplerWithOptions(core, time.Minute, 1, 0)
+	})
+	return logr.New(Sink{Log: log.Named("kubernetes").WithOptions(first), asDebug: func(err error) bool { return err == nil }})
 }
 
 // NewManager returns the logger for the controller runtime. Most of its lines are about its own

@@ -14,7 +14,9 @@ import (
 
 	"go.uber.org/zap"
 	"go.uber.org/zap/zapcore"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 )
 
 // Outage detects from the outcome of requests whether the API server answers, and logs once when
@@ -31,6 +33,10 @@ type Outage struct {
 	last time.Time
 	// logged reports whether the outage was logged. Guarded by mu.
 	logged bool
+	// failing is a resource whose reads fail by status since the last answer, from refused on; "": none.
+	// Guarded by mu.
+	failing string
+	refused time.Time
 }
 
 // outageAfter is how long requests must fail before the outage is logged: a single failure is
@@ -45,10 +51,15 @@ func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper {
 	return Around(next, func(req *http.Request) (*http.Response, error) {
 		began := time.Now()
 		response, err := next.RoundTrip(req)
+		verb, resource := describe(req)
 		switch {
-		case err == nil:
+		case err == nil && !fails(response.StatusCode):
 			o.answered()
-		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && asksOthers(req):
+		case err == nil:
+			if (verb == "get" || verb == "list" || verb == "watch") && !asksOthers(req, resource) {
+				o.failedBy(began, resource, errors.New(response.Status))
+			}
+		case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && asksOthers(req, resource):
 		default:
 			o.failed(began, err)
 		}
@@ -56,11 +67,30 @@ func (o *Outage) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
+// fails reports whether a status says that the API server, or a proxy before it, can't answer now.
+func fails(status int) bool {
+	return status >= http.StatusInternalServerError || status == http.StatusTooManyRequests
+}
+
 // asksOthers reports whether the API server asks others for its answer, an adapter of metrics or the webhooks of a workload:
-// one that hangs says nothing of the server.
-func asksOthers(req *http.Request) bool {
-	_, resource := describe(req)
-	return strings.HasSuffix(resource, "metrics.k8s.io") || strings.HasSuffix(resource, "/scale")
+// one that hangs or fails says nothing of the server. So does the discovery of one API.
+func asksOthers(req *http.Request, resource string) bool {
+	return strings.HasSuffix(resource, "metrics.k8s.io") || strings.HasSuffix(resource, "/scale") ||
+		resource == discovery && strings.Contains(req.URL.Path, "/apis/")
+}
+
+// failedBy notes a read that failed by its status. One resource may fail alone, as when what is stored of it can't be
+// read; that of two says that the server does.
+func (o *Outage) failedBy(began time.Time, resource string, err error) {
+	o.mu.Lock()
+	if o.failing == "" {
+		o.failing, o.refused = resource, began
+	}
+	alone, since := o.failing == resource, o.refused
+	o.mu.Unlock()
+	if !alone {
+		o.failed(since, err)
+	}
 }
 
 func (o *Outage) failed(began time.Time, err error) {
@@ -86,7 +116,15 @@ func (o *Outage) answered() {
 	if o.logged {
 		o.log.Info("the API server answers again", zap.Duration("after", time.Since(o.since)))
 	}
-	o.since, o.logged, o.last = time.Time{}, false, time.Now()
+	o.since, o.logged, o.last, o.failing = time.Time{}, false, time.Now(), ""
+}
+
+// WatchFailed handles an informer's failed attempt: refusals are left to Refusals, and an outage is logged once.
+func (o *Outage) WatchFailed(ctx context.Context, r *cache.Reflector, err error) {
+	if apierrors.IsUnauthorized(err) || apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || o.away() {
+		return
+	}
+	cache.DefaultWatchErrorHandler(ctx, r, err)
 }
 
 // Unreached reports whether an error means that the API server did not answer, which Outage
@@ -108,12 +146,17 @@ func (o *Outage) Level(level zapcore.Level, err error) zapcore.Level {
 	if Unreached(err) {
 		return zapcore.DebugLevel
 	}
+	if o.away() {
+		return zapcore.DebugLevel
+	}
+	return level
+}
+
+// away reports whether requests have failed since the last answer.
+func (o *Outage) away() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.since.IsZero() {
-		return level
-	}
-	return zapcore.DebugLevel
+	return !o.since.IsZero()
 }
 
 // How a starting agent waits for the API server, so that an outage does not end it again and

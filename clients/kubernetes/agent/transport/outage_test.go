@@ -76,8 +76,46 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 		}
 		lines(2)
 
+		// So is a server that answers with statuses, for as long as nothing else is read; a resource that fails alone is none,
+		// nor are adapters, the discovery of their APIs, or writes.
+		fails := func(method, path string, status int) {
+			_, _ = outage.Wrap(answers(status)).RoundTrip(&http.Request{Method: method, URL: &url.URL{Path: path}})
+			time.Sleep(outageAfter)
+		}
+		for _, code := range []int{500, 503, 504, 429} {
+			for range 60 {
+				fails("GET", "/api/v1/pods", code)
+				fails("GET", "/apis/metrics.k8s.io/v1beta1/namespaces/shop/pods", code)
+				fails("GET", "/apis/metrics.k8s.io/v1beta1", code)
+				fails("PUT", "/apis/autoscaling/v2/namespaces/shop/horizontalpodautoscalers/web/status", code)
+			}
+			lines(2)
+			if level := outage.Level(zapcore.WarnLevel, errors.New("a webhook fails")); level != zapcore.WarnLevel {
+				t.Errorf("level %v while one resource fails", level)
+			}
+			takes(0, nil)
+		}
+		for range 60 {
+			fails("GET", "/api/v1/pods", 503)
+			fails("GET", "/apis/autoscaling/v2/horizontalpodautoscalers", 503)
+			fails("PUT", "/apis/apps/v1/namespaces/shop/deployments/web/scale", 503)
+		}
+		lines(3)
+		if level := outage.Level(zapcore.WarnLevel, errors.New("not read")); level != zapcore.DebugLevel {
+			t.Errorf("level %v while all fail", level)
+		}
+		for _, code := range []int{200, 403, 404, 409, 410, 422} {
+			fails("GET", "/api/v1/pods", 503)
+			fails("GET", "/api/v1/namespaces/kube-system", code)
+		}
+		lines(4)
+		if after := logged.All()[3].ContextMap()["after"]; after != 181*time.Second {
+			t.Errorf("the end says after %v", after)
+		}
+		logged.TakeAll()
+
 		// All that hang say so when the first of them gives up.
 		takes(outageAfter, broken)
-		lines(3)
+		lines(1)
 	})
 }

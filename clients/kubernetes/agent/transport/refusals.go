@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -9,8 +8,6 @@ import (
 	"time"
 
 	"go.uber.org/zap"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Refusals detects that the API server refuses to list or to watch what an agent must watch: it lacks the right, or
@@ -106,11 +103,4 @@ func (r *Refusals) Problem() string {
 	}
 	return fmt.Sprintf("the API server has refused to list %s since %s: %s; has the agent the right, and is the CustomResourceDefinition installed?",
 		path, first.since.UTC().Format(time.RFC3339), first.status)
-}
-
-// WatchFailed handles an informer's failed attempt: it leaves refusals to Refusals.
-func WatchFailed(ctx context.Context, r *cache.Reflector, err error) {
-	if !apierrors.IsUnauthorized(err) && !apierrors.IsForbidden(err) && !apierrors.IsNotFound(err) {
-		cache.DefaultWatchErrorHandler(ctx, r, err)
-	}
 }

@@ -16,7 +16,7 @@ func NewRequests(r prometheus.Registerer) (*Requests, error) {
 	c := &Requests{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "setpoint_agent_api_requests_total", Help: "Requests to the API server, by verb and resource.",
 	}, []string{"verb", "resource"})}
-	c.counts.WithLabelValues("get", "discovery") // so that the series exists before the first request
+	c.counts.WithLabelValues("get", discovery) // so that the series exists before the first request
 	if r == nil {
 		return c, nil
 	}
@@ -48,6 +48,9 @@ func (a around) RoundTrip(req *http.Request) (*http.Response, error) { return a.
 // WrappedRoundTripper lets client-go find the wrapped transport.
 func (a around) WrappedRoundTripper() http.RoundTripper { return a.next }
 
+// discovery is what describe calls the requests about APIs rather than objects.
+const discovery = "discovery"
+
 // describe returns the verb as in RBAC and the resource with its group, for example
 // "deployments.apps/scale"; for the metrics APIs, whose resources are unbounded, only the API.
 func describe(req *http.Request) (verb, resource string) {
@@ -61,7 +64,7 @@ func describe(req *http.Request) (verb, resource string) {
 	case len(segments) > 3 && segments[0] == "apis":
 		group, segments = segments[1], segments[3:]
 	default:
-		return strings.ToLower(req.Method), "discovery"
+		return strings.ToLower(req.Method), discovery
 	}
 	if len(segments) > 2 && segments[0] == "namespaces" {
 		segments = segments[2:]
