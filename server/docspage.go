@@ -15,14 +15,18 @@ const docsPage = `<!DOCTYPE html>
 <html lang="en">
 <head>
   <meta charset="UTF-8">
-  <title>Setpoint - Swagger UI</title>
+  <meta name="viewport" content="width=device-width">
+  <title>API · Setpoint</title>
   <link rel="stylesheet" type="text/css" href="swagger-ui.css">
   <link rel="icon" type="image/png" sizes="32x32" href="favicon-32x32.png">
   <link rel="icon" type="image/png" sizes="16x16" href="favicon-16x16.png">
   <link rel="stylesheet" type="text/css" href="page.css">
 </head>
 <body>
+<main>
+<h1>The API of Setpoint</h1>
 <div id="swagger-ui"></div>
+</main>
 <script src="swagger-ui-bundle.js"></script>
 <script src="swagger-ui-standalone-preset.js"></script>
 <script src="page.js"></script>
@@ -33,20 +37,57 @@ const docsPage = `<!DOCTYPE html>
 // docsStyle and docsScript are separate files, so that the page's content policy can
 // forbid inline code.
 const (
-	docsStyle  = "body { margin: 0; background: #fafafa; }\n"
+	docsStyle = `body { margin: 0; background: #fafafa; }
+/* The description's own title is larger, and below it. */
+main > h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); }
+/* There is one server: that of this page. */
+.swagger-ui .scheme-container .schemes > .schemes-server-container { display: none; }
+/* The API has no links. */
+.swagger-ui .response-col_links { display: none; }
+/* Texts that are too light to read. */
+.swagger-ui .info .title small { background: #4b5565; }
+.swagger-ui .info .title small.version-stamp { background: #3f6900; }
+.swagger-ui .info .url { color: #2a5fa5; }
+.swagger-ui :is(.parameter__in, .prop-format) { color: #505050; }
+.swagger-ui .btn.authorize { color: #1a6b46; border-color: #1a6b46; }
+.swagger-ui .btn.authorize svg { fill: #1a6b46; }
+.swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1c63ad; }
+.swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1a6b46; }
+.swagger-ui .opblock.opblock-put .opblock-summary-method { background: #8a5200; }
+.swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0d6b59; }
+.swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e; }
+@media (max-width: 720px) {
+  .swagger-ui .wrapper { padding: 0 10px; }
+  .swagger-ui :is(.opblock-tag, .opblock-summary-control, .opblock .opblock-section-header) { flex-wrap: wrap; }
+  .swagger-ui .opblock-tag small { flex-basis: 100%; padding: 0; }
+  .swagger-ui :is(.opblock-tag, .opblock-summary-path, .opblock-summary-description) { overflow-wrap: anywhere; }
+  .swagger-ui .scheme-container .schemes { flex-wrap: wrap; }
+}
+`
 	docsScript = `window.onload = function () {
   window.ui = SwaggerUIBundle({
     url: "..` + openapiPath + `",
     dom_id: "#swagger-ui",
     deepLinking: true,
     presets: [SwaggerUIBundle.presets.apis, SwaggerUIStandalonePreset],
-    plugins: [SwaggerUIBundle.plugins.DownloadUrl, function () { return { components: { Topbar: function () { return null; } } }; }],
+    plugins: [SwaggerUIBundle.plugins.DownloadUrl, function (system) {
+      return { components: {
+        Topbar: function () { return null; },
+        // A link in the button that opens what it leads to: no key and no screen reader would tell one from the other.
+        DeepLink: function (props) { return system.React.createElement("span", null, props.text); },
+      } };
+    }],
     layout: "StandaloneLayout",
     showExtensions: true,
     showCommonExtensions: true,
     validatorUrl: null,
     defaultModelsExpandDepth: -1,
+    syntaxHighlight: { theme: "obsidian" },
   });
+  // Who has no mouse scrolls examples with the keyboard.
+  new MutationObserver(function () {
+    document.querySelectorAll("pre.microlight:not([tabindex])").forEach(function (e) { e.tabIndex = 0; });
+  }).observe(document.body, { childList: true, subtree: true });
 };
 `
 )

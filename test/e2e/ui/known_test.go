@@ -200,6 +200,43 @@ func TestAPhone(t *testing.T) {
 	p.screenshot("phone")
 }
 
+// On a narrow phone the name of a target has the width of the page, and its count is below it.
+func TestANameIsNotSqueezed(t *testing.T) {
+	s := site(t)
+	recommend(t, s, request("checkout-of-the-shop", "queue", 30))
+	p := s.blank(t)
+	p.size(320, 800)
+	p.goTo("/ui/clusters/demo/namespaces/shop/targets/checkout-of-the-shop")
+	p.wait("below each other", `document.querySelector(".big")?.getBoundingClientRect().top >= document.querySelector(".target-title")?.getBoundingClientRect().bottom`)
+	p.wait("in one line", `document.querySelector(".target-title h1").getBoundingClientRect().height < 50`)
+}
+
+// Where a reader's own colours take the place of the page's, as contrast themes do, it can be seen what is chosen, where the
+// keyboard is, and what a colour stands for.
+func TestAReadersColours(t *testing.T) {
+	s := site(t)
+	s.feed(t, 5, "")
+	p := s.blank(t)
+	command(p, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "forced-colors", Value: "active"}}})
+	differ := func(what, one, other string) {
+		t.Helper()
+		const colour = `(e => e && getComputedStyle(e, e.matches("nav .tab") ? "::after" : null).backgroundColor)(document.querySelector(%q))`
+		p.wait(what+" told apart", fmt.Sprintf(colour+` !== `+colour, one, other))
+	}
+	p.goTo("/ui/")
+	p.waitText("5 targets")
+	differ("tiles", `.tile[aria-pressed=true]`, `.tile[aria-pressed=false]`)
+	differ("views", `nav .tab[aria-current]`, `nav .tab:not([aria-current])`)
+	p.tabTo(".grid")
+	differ("rows", `.row.active`, `.row:not(.active)`)
+	differ("a stream", `.live i`, `main`)
+	p.goTo(webPage)
+	p.wait("the target", `document.querySelector("button.decision")`)
+	differ("spans", `.segments [aria-pressed=true]`, `.segments [aria-pressed=false]`)
+	p.click("button.decision")
+	differ("decisions", `.decision[aria-pressed=true]`, `.decision[aria-pressed=false]`)
+}
+
 // On paper are all targets that are listed, with their states as text, and a target's page as wide as
 // the sheet.
 func TestPaper(t *testing.T) {

@@ -153,6 +153,15 @@ func TestThePageBelowAPath(t *testing.T) {
 func TestDocumentation(t *testing.T) {
 	p := site(t).open(t, "/docs/")
 	p.waitText("RecommendationService")
+	p.accessible()
+	p.size(320, 800)
+	eval[int](p, `([...document.querySelectorAll(".opblock-summary-control")].find(e => e.innerText.includes(":recommend")).click(), 0)`)
+	p.waitText("Try it out")
+	p.accessible()
+	if wide := eval[int](p, `document.documentElement.scrollWidth`); wide > 320 {
+		t.Errorf("at 320 the page is %d wide", wide)
+	}
+	p.screenshot("documentation")
 }
 
 // Injected content that the policy forbids must neither run nor be loaded.
