@@ -387,7 +387,7 @@ func describe(err error) string {
 		}
 	} else if text == noAddress {
 		text = "the server can't be reached: the name or the port of --server can't be looked up, or has no address"
-	} else if s.Code() == codes.Unimplemented {
+	} else if s.Code() == codes.Unimplemented && otherVersion.MatchString(text) {
 		text += "; this program is " + Version()
 		if lacks := (lacking{}); errors.As(err, &lacks) && len(lacks.versions) > 0 {
 			text += ", the server " + strings.Join(lacks.versions, " and ")
@@ -400,6 +400,9 @@ func describe(err error) string {
 
 // noAddress is what gRPC says of a name of which it found nothing.
 const noAddress = "no children to pick from"
+
+// otherVersion matches what servers that lack a method say, as opposed to one whose settings or port have no use for it.
+var otherVersion = regexp.MustCompile(`unknown (service|method)|HTTP status`)
 
 // unreached is how gRPC wraps the reason why it has no connection.
 var unreached = regexp.MustCompile(`^connection error: desc = "(?:transport: (?:Error while dialing: )?|error reading server preface: (?:.*use of closed network connection: )?)(.*)"$`)

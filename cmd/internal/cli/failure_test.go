@@ -50,6 +50,18 @@ func TestErrorsAreToldInWords(t *testing.T) {
 			status.Error(codes.Unimplemented, "unknown service setpoint.v1.FleetService"),
 			"setpoint: unknown service setpoint.v1.FleetService; this program is " + cli.Version() + "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint (Unimplemented)", cli.ExitFailed,
 		},
+		"of no Setpoint": {
+			status.Error(codes.Unimplemented, "unexpected HTTP status code received from server: 404 (Not Found)"),
+			"setpoint: unexpected HTTP status code received from server: 404 (Not Found); this program is " + cli.Version() + "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint (Unimplemented)", cli.ExitFailed,
+		},
+		"of a setting": {
+			cli.Lacking(status.Error(codes.Unimplemented, "this server keeps none: --recording-bytes is 0"), []string{"v1.0.0"}),
+			"setpoint: this server keeps none: --recording-bytes is 0 (Unimplemented)", cli.ExitFailed,
+		},
+		"of another port": {
+			status.Error(codes.Unimplemented, "this is the port of REST; gRPC is served at port 9090 (--grpc-address)"),
+			"setpoint: this is the port of REST; gRPC is served at port 9090 (--grpc-address) (Unimplemented)", cli.ExitFailed,
+		},
 		"of one whose version is known": {
 			fmt.Errorf("a: %w", cli.Lacking(status.Error(codes.Unimplemented, "unknown service x"), []string{"v0.9.0", "v1.0.0"})),
 			"setpoint: a: unknown service x; this program is " + cli.Version() + ", the server v0.9.0 and v1.0.0 (Unimplemented)", cli.ExitFailed,
