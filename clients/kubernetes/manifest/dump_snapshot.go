@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -11,6 +12,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 )
 
+// ErrSeveralAutoscalers is returned by Snapshot when the reference does not choose one.
+var ErrSeveralAutoscalers = errors.New("several HorizontalPodAutoscalers to choose from")
+
+// namedAutoscalers limits how many of them an error names.
+const namedAutoscalers = 10
+
 // Snapshot returns the snapshot of one autoscaler, "namespace/name" or, if unambiguous, "name";
 // "" if the dump has only one. The scale is the Scale of that namespace and name, otherwise
 // that of the workload that the autoscaler points to, otherwise nil. Autoscalers whose scales
@@ -20,8 +27,7 @@ import (
 // autoscaler. Snapshot drops custom values of pods that are listed but not selected; PodMetrics
 // without labels, as of some metrics servers, get those of their pod.
 //
-// Errors: kubernetes.ErrNoAutoscaler, several autoscalers to choose from, several Scales of the
-// name.
+// Errors: kubernetes.ErrNoAutoscaler, ErrSeveralAutoscalers, several Scales of the name.
 func (d *Dump) Snapshot(autoscaler string) (*kubernetes.Snapshot, error) {
 	chosen, err := d.autoscaler(autoscaler)
 	if err != nil {
@@ -60,7 +66,11 @@ func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutosca
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		return nil, fmt.Errorf("several HorizontalPodAutoscalers to choose from: %s", strings.Join(keys, ", "))
+		more := ""
+		if len(keys) > namedAutoscalers {
+			keys, more = keys[:namedAutoscalers], fmt.Sprintf(" and %d more", len(keys)-namedAutoscalers)
+		}
+		return nil, fmt.Errorf("%w: %s%s", ErrSeveralAutoscalers, strings.Join(keys, ", "), more)
 	case reference == "":
 		return nil, kubernetes.ErrNoAutoscaler
 	default:

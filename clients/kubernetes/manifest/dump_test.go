@@ -106,6 +106,13 @@ func TestTheAutoscalerIsChosenByName(t *testing.T) {
 			}
 		})
 	}
+	for range 20 {
+		dump.Autoscalers = append(dump.Autoscalers, dump.Autoscalers[0])
+	}
+	_, err := dump.Snapshot("")
+	if !errors.Is(err, manifest.ErrSeveralAutoscalers) || !strings.HasSuffix(err.Error(), "shop/web and 12 more") {
+		t.Errorf("of 22 got %v", err)
+	}
 	if _, err := (&manifest.Dump{}).Snapshot(""); !errors.Is(err, kubernetes.ErrNoAutoscaler) {
 		t.Errorf("of an empty dump got %v, want ErrNoAutoscaler", err)
 	}

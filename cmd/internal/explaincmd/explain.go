@@ -305,6 +305,9 @@ func (c *explainCommand) request(dump *manifest.Dump) (*setpointv1.RecommendRequ
 	if errors.Is(err, kubernetes.ErrNoAutoscaler) {
 		err = fmt.Errorf("%w: give --hpa, or --dump with one in it", err)
 	}
+	if errors.Is(err, manifest.ErrSeveralAutoscalers) {
+		err = fmt.Errorf("%w; choose one with --name", err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
@@ -89,8 +90,14 @@ func decidedBy(server string, flag bool) string {
 	return "by the server " + printable.Text(server) + ", which SETPOINT_SERVER names: with --server= this process decides"
 }
 
-// manifestPattern matches what a manifest has and no request.
+// manifestPattern matches what a manifest has and no request, also where it can't be parsed.
 var manifestPattern = regexp.MustCompile(`(?m)^(\s*")?apiVersion"?:`)
+
+// isManifest reports whether text, which is no request by the error, is a manifest.
+func isManifest(text []byte, err error) bool {
+	refused, _ := errors.AsType[*restjson.Error](err)
+	return manifestPattern.Match(text) || refused != nil && slices.ContainsFunc(refused.Violations, func(v restjson.Violation) bool { return v.Field == "apiVersion" })
+}
 
 // readRequest reads a request in YAML or JSON, which is YAML too.
 func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest, error) {
@@ -100,7 +107,7 @@ func readRequest(cmd *cobra.Command, name string) (*setpointv1.RecommendRequest,
 	}
 	req := &setpointv1.RecommendRequest{}
 	if err := unmarshal(text, req); err != nil {
-		if manifestPattern.Match(text) {
+		if isManifest(text, err) {
 			err = errors.New("is a manifest, not a request, which has spec, scale and readings beside each other; setpoint explain takes manifests (--hpa, --dump)")
 		}
 		return nil, cli.BadInput(fmt.Errorf("%s: %w", name, err))
