@@ -83,6 +83,16 @@ type Sources struct {
 
 var _ stored.Sources = (*Sources)(nil)
 
+// ValidateURLs returns what is wrong with the URLs.
+func (o *Options) ValidateURLs() error {
+	for _, text := range o.URLs {
+		if _, err := sourcesOf(text); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // New returns the sources that the options name; nil where they name none.
 func New(o Options) (*Sources, error) {
 	if len(o.URLs) == 0 && o.File == "" {

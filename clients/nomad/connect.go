@@ -1,6 +1,7 @@
 package nomad
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,12 +64,14 @@ type TLS struct {
 	ServerName string
 }
 
-// Connect returns Nomad's own client. It reads the configured files, and opens no connection.
-func Connect(c Config) (*api.Client, error) {
-	if c.Address == "" {
-		c.Address = DefaultAddress
-	}
-	at, err := url.Parse(c.Address)
+// ValidateAddress returns what is wrong with the address.
+func (c *Config) ValidateAddress() error {
+	_, err := c.address()
+	return err
+}
+
+func (c *Config) address() (*url.URL, error) {
+	at, err := url.Parse(cmp.Or(c.Address, DefaultAddress))
 	if err != nil {
 		// The address may contain credentials, so the error does not quote it.
 		return nil, fmt.Errorf("the address is not of the form %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", DefaultAddress)
@@ -78,6 +81,16 @@ func Connect(c Config) (*api.Client, error) {
 	}
 	if at.Scheme != "http" && at.Scheme != "https" && at.Scheme != "unix" || at.Scheme != "unix" && at.Host == "" {
 		return nil, fmt.Errorf("the address %q is not of the form %s, https://nomad.example.com:4646 or unix:///secrets/api.sock", c.Address, DefaultAddress)
+	}
+	return at, nil
+}
+
+// Connect returns Nomad's own client. It reads the configured files, and opens no connection.
+func Connect(c Config) (*api.Client, error) {
+	c.Address = cmp.Or(c.Address, DefaultAddress)
+	at, err := c.address()
+	if err != nil {
+		return nil, err
 	}
 	if c.Dial == nil {
 		c.Dial = (&net.Dialer{Timeout: 10 * time.Second}).DialContext

@@ -129,6 +129,12 @@ func (c *Client) Acting(context.Context) ([]agent.Acting, error) {
 // Close ends idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
+// ValidateURL returns what is wrong with the URL. The error does not quote it.
+func (s Server) ValidateURL() error {
+	_, err := s.base()
+	return err
+}
+
 // base checks the URL. Errors don't quote it, because it may contain a password.
 func (s Server) base() (*url.URL, error) {
 	u, err := url.Parse(s.URL)

@@ -47,8 +47,9 @@ NOMAD_TLS_SERVER_NAME, but not NOMAD_NAMESPACE, which Nomad sets in the agent's 
 		Example: `  setpoint agent nomad --cluster=demo --server=setpoint:9090 --nomad-address=https://nomad:4646 --nomad-token-file=/run/secrets/nomad-token
   setpoint agent nomad --cluster=demo --server=127.0.0.1:9090 --insecure --shadow
   setpoint agent nomad --report`,
-		Settings: s.list(), Validate: s.validate,
-		Open: func(parts agentcmd.Parts) (*agentcmd.Platform, error) { return s.open(parts, getenv) },
+		Settings: s.list(),
+		Validate: func(_ *agentcmd.Settings, refuse config.Refuse) { s.validate(refuse, getenv) },
+		Open:     func(parts agentcmd.Parts) (*agentcmd.Platform, error) { return s.open(parts, getenv) },
 	}
 }
 
@@ -68,7 +69,11 @@ func (s *settings) list() []config.Setting {
 	}
 }
 
-func (s *settings) validate(_ *agentcmd.Settings, refuse config.Refuse) {
+func (s *settings) validate(refuse config.Refuse, getenv func(string) string) {
+	c := s.environment(getenv)
+	if err := c.ValidateAddress(); err != nil {
+		refuse("nomad-address", "%v", err)
+	}
 	if (s.config.TLS.CertFile == "") != (s.config.TLS.KeyFile == "") {
 		refuse("nomad-tls-cert-file", "must be given together with --nomad-tls-key-file")
 	}

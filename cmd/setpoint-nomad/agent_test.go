@@ -41,13 +41,13 @@ func TestCheck(t *testing.T) {
 	valid := []string{"agent", "--check", "--cluster=demo", "--insecure"}
 	for want, args := range map[string][]string{
 		"": {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},
-		"is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
-		"contains credentials":                     {"--nomad-address=http://a:b@nomad"},
-		"token: stat":                              {"--nomad-token-file=" + token + "-absent"},
-		"must be given together":                   {"--nomad-tls-cert-file=" + token},
-		"is empty: name a namespace":               {"--nomad-namespace="},
-		"25 is not from 1 to 24":                   {"--statistics-concurrency=25"},
-		"must be certificates in PEM":              {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
+		"--nomad-address: the address \"nomad:4646\" is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
+		"--nomad-address: the address contains credentials":                                    {"--nomad-address=http://a:b@nomad"},
+		"token: stat":                 {"--nomad-token-file=" + token + "-absent"},
+		"must be given together":      {"--nomad-tls-cert-file=" + token},
+		"is empty: name a namespace":  {"--nomad-namespace="},
+		"25 is not from 1 to 24":      {"--statistics-concurrency=25"},
+		"must be certificates in PEM": {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

@@ -86,9 +86,15 @@ func dockerHost(at *string) config.Setting {
 // Docker's client can read, but no count could be written.
 func checkHost(host string) error {
 	host = cmp.Or(host, os.Getenv("DOCKER_HOST"))
-	scheme, _, ok := strings.Cut(host, "://")
-	if host != "" && (!ok || !slices.Contains([]string{"unix", "tcp", "npipe"}, scheme)) {
-		return fmt.Errorf("%q: must begin with unix:// or tcp://, which is with TLS if DOCKER_CERT_PATH is set; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host)
+	scheme, at, ok := strings.Cut(host, "://")
+	user := strings.LastIndexByte(at, '@') + 1
+	switch {
+	case host == "":
+	case !ok || !slices.Contains([]string{"unix", "tcp", "npipe"}, scheme):
+		return fmt.Errorf("%q: must begin with unix:// or tcp://, which is with TLS if DOCKER_CERT_PATH is set; for ssh, forward the socket (ssh -L /tmp/docker.sock:/var/run/docker.sock HOST) and name that", host[:len(host)-len(at)]+at[user:])
+	case scheme == "tcp" && user > 0:
+		// The Engine knows none, and errors of Docker's client quote the address.
+		return errors.New("must contain no user or password: the Engine takes certificates, which DOCKER_CERT_PATH names")
 	}
 	return nil
 }

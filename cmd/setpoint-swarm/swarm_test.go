@@ -53,6 +53,8 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"a range of nothing", append(agent, "--usage-window=1ms"), "--usage-window: 1ms is not from 1s to 1h", cli.ExitSettings},
 		{"an engine that is none", append(agent, "--docker-host=nowhere"), "--docker-host: ", cli.ExitSettings},
 		{"an engine by ssh", append(agent, "--docker-host=ssh://x"), `--docker-host: "ssh://x": must begin with unix://`, cli.ExitSettings},
+		{"an engine by ssh, with a password", append(agent, "--docker-host=ssh://root:hunter2@x"), `--docker-host: "ssh://x": must begin with unix://`, cli.ExitSettings},
+		{"an engine with a password", append(agent, "--docker-host=tcp://root:hunter2@x:2376"), "--docker-host: must contain no user or password", cli.ExitSettings},
 		{"an engine that could only be read", append(agent, "--docker-host=http://x:2375"), `--docker-host: "http://x:2375": must begin with unix:// or tcp://`, cli.ExitSettings},
 		{"nobody to report to", append(node, "--secret-file="+good), "--agent-address: must be host:port", cli.ExitSettings},
 		{"reports of nobody", append(node, "--agent-address=a:1"), "--secret-file: give either this or all of", cli.ExitSettings},

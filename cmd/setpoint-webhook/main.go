@@ -48,7 +48,12 @@ with a shared key.`,
   setpoint-webhook agent --cluster=demo --insecure --webhook-url=http://127.0.0.1:8000 --webhook-key-file=keys`,
 		DoctorExample: "  setpoint-webhook doctor --cluster=demo --server=setpoint:9090 --token-file=token --webhook-url=https://queue.example.com --webhook-key-file=keys",
 		Settings:      s.list(),
-		Open:          s.open,
+		Validate: func(_ *agentcmd.Settings, refuse config.Refuse) {
+			if err := s.server.ValidateURL(); s.server.URL != "" && err != nil {
+				refuse("webhook-url", "%v", err)
+			}
+		},
+		Open: s.open,
 	}
 }
 

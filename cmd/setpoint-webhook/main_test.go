@@ -22,7 +22,8 @@ func TestSettingsAreChecked(t *testing.T) {
 	}{
 		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required", cli.ExitSettings},
 		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required", cli.ExitSettings},
-		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "http to another machine", cli.ExitUsage},
+		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "--webhook-url: the URL is http to another machine", cli.ExitSettings},
+		{"a URL with a password", []string{"--webhook-url=https://root:s3cret@scheduler"}, "--webhook-url: the URL must have no user", cli.ExitSettings},
 		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters", cli.ExitUsage},
 		{"lists that are too frequent", []string{"--list-every=1ms"}, "--list-every: 1ms is not from 1s to 10m", cli.ExitSettings},
 		{"no time", []string{"--webhook-timeout=0s"}, "--webhook-timeout: 0s is not above 0", cli.ExitSettings},

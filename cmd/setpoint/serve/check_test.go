@@ -42,6 +42,7 @@ func TestConfigurationsThatCannotBe(t *testing.T) {
 		{"a Redis that is no URL", []string{"--redis=redis:6379"}, "--redis: must begin with redis:// or rediss://", cli.ExitSettings},
 		{"a Redis of another kind", []string{"--redis=http://user:s3cret@redis:6379"}, "--redis: must begin with redis:// or rediss://", cli.ExitSettings},
 		{"a Redis with an odd port", []string{"--redis=redis://user:s3cret@redis:port"}, `--redis: host "redis:port": must be host or host:port`, cli.ExitSettings},
+		{"a source with a password", []string{"--source-urls=https://user:s3cret@prometheus"}, "--source-urls: the URL of prometheus must hold no user or password", cli.ExitSettings},
 		{"a password for no Redis", []string{"--redis-password-file=" + notPEM}, "--redis-password-file: only applies with Redis: give --redis", cli.ExitSettings},
 		{"a password that is not there", []string{"--redis=redis://redis", "--redis-password-file=/nowhere"}, "--redis-password-file: stat /nowhere: no such file", cli.ExitUsage},
 		{"a password in the URL and in a file", []string{"--redis=redis://user:s3cret@redis", "--redis-password-file=" + notPEM}, "--redis: the URL has a password, and so has a file: give one of them", cli.ExitSettings},

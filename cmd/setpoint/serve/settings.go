@@ -207,6 +207,9 @@ func (s *settings) validate() error {
 			refuse("otlp-endpoint", "%v", err)
 		}
 	}
+	if err := s.Sources.ValidateURLs(); err != nil {
+		refuse("source-urls", "%v", err)
+	}
 	s.Redis.validate(refuse)
 	valid := s.validateAddresses(refuse)
 	s.Edge.validate(refuse, o.KEDATokens)
