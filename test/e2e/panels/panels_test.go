@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,7 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 		{"service", "Failed calls", "SetpointErrors"},
 		{"service", "p99", "SetpointSlow"},
 		{"targets", "Failing metrics", "SetpointMetricsFail"},
+		{"targets", "Failed recommendations", "SetpointErrors"},
 		{"target", "Since the last decision", "SetpointTargetNotDecided"},
 		{"agent", "Service", "SetpointAgentCannotReachService"},
 		{"agent", "Failing evaluations", "SetpointAgentRefused"},
@@ -99,6 +101,7 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 		var d struct {
 			Panels []struct {
 				Type, Title string
+				Targets     []struct{ Expr string }
 				FieldConfig struct {
 					Defaults struct {
 						Thresholds struct{ Steps []struct{ Value *float64 } }
@@ -116,6 +119,7 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 			t.Fatalf("%s has no limit: %s", of.alert, rule)
 		}
 		want := cmp.Or(limit[1], "1") // a gauge of 0 and 1
+		failures := failuresIn(rule)
 		found := false
 		for _, p := range d.Panels {
 			if p.Type != "stat" || p.Title != of.panel {
@@ -125,11 +129,21 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 			if steps := p.FieldConfig.Defaults.Thresholds.Steps; len(steps) != 2 || strconv.FormatFloat(*steps[1].Value, 'g', -1, 64) != want {
 				t.Errorf("%s: %s has thresholds %+v, and %s fires at %s", of.file, of.panel, steps, of.alert, want)
 			}
+			shown := failuresIn(p.Targets[0].Expr)
+			if (len(shown) == 0) != (len(failures) == 0) || slices.ContainsFunc(shown, func(counted string) bool { return !slices.Contains(failures, counted) }) {
+				t.Errorf("%s: %s counts %s, and %s counts %s", of.file, of.panel, shown, of.alert, failures)
+			}
 		}
 		if !found {
 			t.Errorf("%s has no %s", of.file, of.panel)
 		}
 	}
+}
+
+// failuresIn returns the counters of failures by code in a query, without what the reader chooses.
+func failuresIn(expr string) []string {
+	expr = strings.ReplaceAll(expr, `job=~"$job", instance=~"$instance", `, "")
+	return regexp.MustCompile(`\w+\{[^}]*\bcode=[^}]*\}`).FindAllString(expr, -1)
 }
 
 // Deadlines of callers count as failures of all methods but streams, which may last for as long as those deadlines.
