@@ -108,6 +108,17 @@ func (g *Gate) Enter(ctx context.Context, p *Pass, caller string, large bool) er
 	return ctx.Err()
 }
 
+type passKey struct{}
+
+// With returns the context of a call whose message has a pass.
+func With(ctx context.Context, p *Pass) context.Context { return context.WithValue(ctx, passKey{}, p) }
+
+// Of returns the pass of a call's message; nil: it has none.
+func Of(ctx context.Context) *Pass {
+	p, _ := ctx.Value(passKey{}).(*Pass)
+	return p
+}
+
 // Entered reports whether the message may be read.
 func (p *Pass) Entered() bool { return p.reading }
 
@@ -129,6 +140,24 @@ func (p *Pass) Read(bytes int64) bool {
 	}
 	g.callLocked()
 	return roomFor
+}
+
+// Holds reports whether memory is counted for the message. Then it must not wait in Enter for more: all that hold some
+// would wait for one another.
+func (p *Pass) Holds() bool { return p.bytes > 0 }
+
+// More records that a message that holds memory takes that many bytes more until it leaves. It never waits. False: there
+// is not enough memory, and the message has what it had.
+func (p *Pass) More(bytes int64) bool {
+	g := p.gate
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.held >= 2*g.options.Bytes {
+		return false
+	}
+	p.bytes += bytes
+	g.held += bytes
+	return true
 }
 
 // Leave records that the message and everything derived from it is freed.

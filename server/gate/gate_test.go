@@ -229,6 +229,31 @@ func TestNoCallerTakesAllPlaces(t *testing.T) {
 	})
 }
 
+// A message that holds memory gets more without waiting, up to twice what there is, and gives all back.
+func TestMoreForWhoHoldsMemory(t *testing.T) {
+	t.Parallel()
+	g := gate.New(gate.Options{Bytes: mebi, Readers: 3, Waiting: 50})
+	var p, other gate.Pass
+	for _, pass := range []*gate.Pass{&p, &other} {
+		if !g.TryEnter(pass, true) || pass.Holds() || !pass.Read(mebi*3/4) || !pass.Holds() {
+			t.Fatal("not entered, or what it holds is not told")
+		}
+	}
+	if !p.More(mebi) || other.More(1) {
+		t.Error("want more than there is, and no more than twice that")
+	}
+	p.Leave()
+	if !other.More(1) || g.Held() != mebi*3/4+1 {
+		t.Errorf("%d bytes are held", g.Held())
+	}
+	if other.Leave(); g.Held() != 0 || other.Holds() {
+		t.Errorf("%d bytes are held of none", g.Held())
+	}
+	if gate.Of(t.Context()) != nil || gate.Of(gate.With(t.Context(), &p)) != &p {
+		t.Error("a context does not have its pass")
+	}
+}
+
 // Whatever happens to messages, all memory is released in the end and none waits for
 // ever.
 func TestNothingIsLost(t *testing.T) {

@@ -28,6 +28,8 @@ type FaultyStore struct {
 	OnSwap func(ctx context.Context, swap store.Swap, compareAndSwap SwapFunc) (store.SwapResult, error)
 	// deleted is when keys were deleted, as engines know that several instances share.
 	deleted sync.Map
+	// OnParts is called before parts of a key are read, which fails with its error.
+	OnParts func(context.Context, store.Key) error
 	// OnTime is the store's clock; nil: it does not tell.
 	OnTime func() time.Time
 	// OnUsage is called before a count of the store, which fails with its error.
@@ -87,6 +89,16 @@ func (f *FaultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swa
 		}
 	}
 	return results, nil
+}
+
+// LoadParts implements store.Parts.
+func (f *FaultyStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+	if f.OnParts != nil {
+		if err := f.OnParts(ctx, key); err != nil {
+			return nil, err
+		}
+	}
+	return f.Store.LoadParts(ctx, key, parts...)
 }
 
 // Part implements store.Parts.

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/encoded"
+	"github.com/setpoint-dev/setpoint/server/gate"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/requests"
 )
@@ -48,7 +49,7 @@ func (l *checked[S, Req, Resp]) answer(s S, ctx context.Context, in *encoded.Mes
 	if err := access.Authorize(ctx, l.method, req); err != nil {
 		return nil, err
 	}
-	response, err := l.call(s, ctx, req)
+	response, err := l.call(s, gate.With(ctx, &in.Pass), req)
 	if err != nil {
 		return nil, err
 	}

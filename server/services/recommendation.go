@@ -95,8 +95,15 @@ func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.R
 	return j.Answer()
 }
 
-// storedRoom waits until there is enough memory to process that many stored bytes.
+// storedRoom waits until there is enough memory to process that many stored bytes. A call whose message holds memory does
+// not wait: it gets more, or is refused.
 func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
+	if of := gate.Of(ctx); of != nil && of.Holds() {
+		if !of.More(int64(bytes) * storedGrowth) {
+			return nil, s.requests.Refuse(limit.LargeRequests)
+		}
+		return func() {}, nil
+	}
 	pass := new(gate.Pass)
 	if err := s.requests.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
 		return nil, err

@@ -6,12 +6,14 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -121,5 +123,64 @@ func TestLargeRequestsWaitForRoom(t *testing.T) {
 		if time.Since(began) > 2*time.Minute {
 			t.Fatalf("%.0f bytes are held of nothing", servertest.Read(t, metrics)["large_requests_bytes"])
 		}
+	}
+}
+
+// Messages that hold memory while they need more, for what is stored already, do not wait for one another.
+func TestReportsThatHoldMemoryEnd(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var holds atomic.Bool
+	metrics := prometheus.NewRegistry()
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.Registerer = metrics
+		su.Store.OnParts = func(ctx context.Context, _ store.Key) error {
+			if holds.Load() {
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return nil
+		}
+	})
+	report := &setpointv1.ReportObservationRequest{}
+	for i := range 20_000 {
+		report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "1", Labels: map[string]string{"queue": strconv.Itoa(i)},
+		})
+	}
+	reportOn := func(i int) error {
+		r := proto.CloneOf(report)
+		r.Target = "clusters/c/namespaces/reported/targets/t" + strconv.Itoa(i)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		_, err := s.Recommendations.ReportObservation(ctx, r)
+		return err
+	}
+	fills := 10 * runtime.GOMAXPROCS(0) // more than fits
+	for i := range fills {
+		if err := reportOn(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds.Store(true)
+	var callers sync.WaitGroup
+	for i := range fills {
+		callers.Go(func() {
+			if err := reportOn(i); err != nil && status.Code(err) != codes.ResourceExhausted {
+				t.Errorf("a report among %d: %v", fills, err)
+			}
+		})
+	}
+	for began := time.Now(); servertest.Read(t, metrics)["large_requests_bytes"] < float64(32<<20*runtime.GOMAXPROCS(0)); time.Sleep(time.Millisecond) {
+		if time.Since(began) > 2*time.Minute {
+			t.Fatal("the reports do not take the memory that there is")
+		}
+	}
+	close(release)
+	callers.Wait()
+	if held := servertest.Read(t, metrics)["large_requests_bytes"]; held != 0 {
+		t.Errorf("%.0f bytes are held of nothing", held)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc"
@@ -62,6 +63,9 @@ func contractAttacks() []*attack {
 			{name: "series", bounds: bounds{processor: 10 * time.Second, limit: 40 * time.Second, memory: 320}, run: smallReports(&setpointv1.ReportObservationRequest{
 				ExternalMetrics: []*setpointv1.ExternalMetric{{Metric: &setpointv1.MetricIdentifier{Name: "other"}, Value: "1"}},
 			})},
+		}},
+		{name: "large-reports", about: "20 reports of nearly 1 MiB at once, on observations as large, with deadlines of an hour: others' large requests go on", redis: true, steps: []step{
+			{name: "together", short: true, bounds: bounds{processor: 40 * time.Second, limit: time.Minute}, run: largeReports},
 		}},
 	}
 }
@@ -148,12 +152,7 @@ func smallReports(small *setpointv1.ReportObservationRequest) func(context.Conte
 		}
 		defer conn.Close()
 		client := setpointv1.NewRecommendationServiceClient(conn)
-		large := &setpointv1.ReportObservationRequest{Target: hostileTarget}
-		for i := range 9000 {
-			large.ExternalMetrics = append(large.ExternalMetrics, &setpointv1.ExternalMetric{
-				Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "35", Labels: map[string]string{"queue": fmt.Sprint("mails-", i), "region": "eu", "app": strings.Repeat("a", 50)},
-			})
-		}
+		large := largeReport(hostileTarget)
 		filled, err := client.ReportObservation(s.asHonest(ctx), large)
 		s.sent(1, proto.Size(large))
 		if err != nil {
@@ -172,4 +171,71 @@ func smallReports(small *setpointv1.ReportObservationRequest) func(context.Conte
 		}
 		return nil
 	}
+}
+
+// largeReport is a report of nearly 1 MiB.
+func largeReport(target string) *setpointv1.ReportObservationRequest {
+	return &setpointv1.ReportObservationRequest{Target: target, ExternalMetrics: seriesOf(9000)}
+}
+
+func seriesOf(n int) (all []*setpointv1.ExternalMetric) {
+	for i := range n {
+		all = append(all, &setpointv1.ExternalMetric{
+			Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: "35", Labels: map[string]string{"queue": fmt.Sprint("mails-", i), "region": "eu", "app": strings.Repeat("a", 50)},
+		})
+	}
+	return all
+}
+
+// largeReports reports on many observations at once, again and again, and wants large requests of another target answered
+// meanwhile.
+func largeReports(ctx context.Context, s *scene) error {
+	const reporters, reports = 20, 4
+	report := func(ctx context.Context, target string) error {
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
+		defer conn.Close()
+		ctx, cancel := context.WithTimeout(s.asHonest(ctx), time.Hour)
+		defer cancel()
+		large := largeReport(target)
+		s.sent(1, proto.Size(large))
+		_, err = setpointv1.NewRecommendationServiceClient(conn).ReportObservation(ctx, large)
+		return err
+	}
+	for i := range reporters {
+		if err := report(ctx, hostileTarget+fmt.Sprint(i)); err != nil {
+			return fmt.Errorf("the first report: %w", err)
+		}
+	}
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	during, end := context.WithCancel(ctx)
+	var reporting sync.WaitGroup
+	defer reporting.Wait()
+	defer end()
+	for i := range reporters {
+		reporting.Go(func() {
+			for range reports {
+				s.met.Add("report " + codeOf(report(during, hostileTarget+fmt.Sprint(i))))
+			}
+		})
+	}
+	request := requestFor(hostileTarget)
+	request.ExternalMetrics = seriesOf(500)
+	for range 5 {
+		short, stop := context.WithTimeout(s.asHonest(ctx), 20*time.Second)
+		_, err := setpointv1.NewRecommendationServiceClient(conn).Recommend(short, request)
+		stop()
+		s.sent(1, proto.Size(request))
+		if s.met.Add("large " + codeOf(err)); err != nil && status.Code(err) != codes.ResourceExhausted {
+			return fmt.Errorf("a large request beside the reports: %w", err)
+		}
+		pause(ctx, 200*time.Millisecond)
+	}
+	return nil
 }
