@@ -31,6 +31,8 @@ type rights struct {
 	unknown error
 	// served is the only version of deployments that the API server serves; empty: v1. Guarded by mu.
 	served string
+	// silent makes watches send no bookmarks. Guarded by mu.
+	silent bool
 	// busy makes the API server put off new watches. Guarded by mu.
 	busy bool
 	// asked and listed are the namespaces of reviews and lists. Guarded by mu.
@@ -70,7 +72,7 @@ func (r *rights) meet(action k8stesting.Action) (bool, runtime.Object, error) {
 	return err != nil, nil, err
 }
 
-// watch starts an empty watch, or refuses it.
+// watch starts a watch of bookmarks, or refuses it.
 func (r *rights) watch(action k8stesting.Action) (bool, watch.Interface, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +84,23 @@ func (r *rights) watch(action k8stesting.Action) (bool, watch.Interface, error) 
 	}
 	w := watch.NewRaceFreeFake()
 	r.watches = append(r.watches, w)
+	r.bookmark(w)
 	return true, w, nil
+}
+
+// bookmark sends one each minute.
+func (r *rights) bookmark(w *watch.RaceFreeFakeWatcher) {
+	time.AfterFunc(time.Minute, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if w.IsStopped() {
+			return
+		}
+		if !r.silent {
+			w.Action(watch.Bookmark, deployment("7"))
+		}
+		r.bookmark(w)
+	})
 }
 
 // end ends the watches, as they do after some minutes; new ones are refused, or put off.
@@ -236,6 +254,34 @@ func TestVersionsWhoseWatchIsPutOff(t *testing.T) {
 		r.allow(true)
 		if !after(versions, 5*time.Minute) {
 			t.Error("what is watched again is not known")
+		}
+	})
+}
+
+// A watch that is open and says nothing may miss changes, as behind a proxy that passes nothing on.
+func TestVersionsWhoseWatchIsSilent(t *testing.T) {
+	t.Parallel()
+	r := &rights{may: true}
+	r.within(t, nil, func(t *testing.T, versions *scalecache.WatchedVersions) {
+		if !after(versions, time.Hour) {
+			t.Error("what is watched, and does not change, is not known")
+		}
+		r.mu.Lock()
+		r.silent = true
+		r.mu.Unlock()
+		for range 60 {
+			if after(versions, 2*time.Minute+15*time.Second) {
+				t.Fatal("what a silent watch said is known after two minutes")
+			}
+		}
+		r.mu.Lock()
+		r.silent = false
+		r.mu.Unlock()
+		if !after(versions, time.Minute+15*time.Second) {
+			t.Error("what is watched again is not known")
+		}
+		if _, listed := r.counts(); listed != 1 {
+			t.Errorf("listed %d times", listed)
 		}
 	})
 }

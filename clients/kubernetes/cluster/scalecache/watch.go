@@ -20,6 +20,9 @@ const (
 	// distrust is how long a failed watch is unused: longer than an informer's pause between
 	// two attempts, up to a minute, and an attempt at a host that does not answer.
 	distrust = 2 * time.Minute
+	// silence is how long a watch that says nothing is used, while an API server sends a bookmark each minute: a proxy may
+	// hold a watch open and pass nothing on.
+	silence = 2 * time.Minute
 	// firstRefusal and lastRefusal are the first and the longest pause after a refusal; it
 	// doubles with each.
 	firstRefusal = time.Minute
@@ -41,6 +44,8 @@ type metadataWatch struct {
 	informer cache.SharedIndexInformer
 	// failed is when the watch last failed. Guarded by mu.
 	failed time.Time
+	// heard is when the watch last said something after all that the list has. Guarded by mu.
+	heard time.Time
 }
 
 // run watches until the context ends. A refused informer would retry several times a minute for
@@ -88,7 +93,19 @@ func (w *metadataWatch) watch(ctx context.Context, version schema.GroupVersionRe
 			if putsOff(err) {
 				w.distrustNow()
 			}
-			return watching, err
+			if err != nil {
+				return watching, err
+			}
+			listing := options.SendInitialEvents != nil && *options.SendInitialEvents
+			if !listing {
+				w.hear()
+			}
+			return watch.Filter(watching, func(event watch.Event) (watch.Event, bool) {
+				if listing = listing && event.Type != watch.Bookmark; !listing {
+					w.hear()
+				}
+				return event, true
+			}), nil
 		},
 	}, w.client), &metav1.PartialObjectMetadata{}, 0, cache.Indexers{})
 	// Both fail only for a started informer.
@@ -116,6 +133,12 @@ func (w *metadataWatch) distrustNow() {
 	w.failed = time.Now()
 }
 
+func (w *metadataWatch) hear() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.heard = time.Now()
+}
+
 // putsOff reports whether an error is one after which an informer tries again without telling its handler.
 func putsOff(err error) bool {
 	return utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err)
@@ -127,11 +150,11 @@ func refuses(err error) bool {
 }
 
 // trusted returns the watched objects, nil if they may be out of date: before the first list,
-// and shortly after the watch failed.
+// shortly after the watch failed, and while it is silent.
 func (w *metadataWatch) trusted() cache.Indexer {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.informer == nil || !w.informer.HasSynced() || !w.failed.IsZero() && time.Since(w.failed) < distrust {
+	if w.informer == nil || !w.informer.HasSynced() || !w.failed.IsZero() && time.Since(w.failed) < distrust || time.Since(w.heard) >= silence {
 		return nil
 	}
 	return w.informer.GetIndexer()
