@@ -76,8 +76,12 @@ export class Http {
       headers["content-type"] = "application/json";
     }
     const answer = await (this.options.fetch ?? fetch)(this.bases[address] + path, {
-      method: verb, headers, signal, redirect: "error", ...(body !== undefined && { body: JSON.stringify(body) }),
+      method: verb, headers, signal, redirect: "manual", ...(body !== undefined && { body: JSON.stringify(body) }),
     });
+    if (answer.type === "opaqueredirect" || answer.status >= 300 && answer.status < 400) { // of browsers, or of Node.js
+      void answer.body?.cancel().catch(() => {});
+      throw new SetpointError("UNKNOWN", "there is a redirect: give the URL of the service itself, with https if it has that");
+    }
     if (!answer.ok) {
       throw errorOf(answer.status, await this.content(answer, signal), answer.headers.get("retry-after"));
     }
@@ -149,11 +153,13 @@ export function segments(name: string): string {
   return name.split("/").map(encodeURIComponent).join("/");
 }
 
+/** parsed reads an answer, or a line of one. Only where a proxy cut it off does it begin as JSON, or not at all. */
 function parsed(content: string): unknown {
   try {
     return JSON.parse(content);
   } catch {
-    throw new SetpointError("INTERNAL", "the answer is no JSON");
+    throw /^\s*(\{|$)/.test(content) ? new SetpointError("UNAVAILABLE", "the answer was cut off")
+      : new SetpointError("INTERNAL", `the answer is no JSON: ${content.slice(0, 200)}`);
   }
 }
 

@@ -1,0 +1,117 @@
+//go:build linux
+
+package languages
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/test/e2e/service"
+)
+
+// eachOverREST runs a test with each library that speaks REST.
+func eachOverREST(t *testing.T, test func(t *testing.T, l language)) {
+	t.Helper()
+	each(t, func(t *testing.T, l language) {
+		if l.rest {
+			test(t, l)
+		}
+	})
+}
+
+// A proxy that loses its connection to the service may end an answer as if that was all of it. Such a call is
+// retried, and counts once; a text that is no JSON at all is of something else, and is quoted.
+func TestAnswersThatAProxyCutsOff(t *testing.T) {
+	s := service.Start(t)
+	eachOverREST(t, func(t *testing.T, l language) {
+		behind, err := url.Parse(at(l, s))
+		if err != nil {
+			t.Fatal(err)
+		}
+		web := target(t, "web")
+		for _, tt := range []struct {
+			name  string
+			shown func(whole string) string
+			// code is that of the call, attempts how many are made.
+			code, says string
+			attempts   int64
+		}{
+			{"half of it", func(whole string) string { return whole[:len(whole)/2] }, "OK", "", 2},
+			{"nothing of it", func(string) string { return "" }, "OK", "", 2},
+			{"a page", func(string) string { return "<html>Sign in</html>" }, "INTERNAL", "<html>Sign in", 1},
+		} {
+			var attempts atomic.Int64
+			proxy := httputil.NewSingleHostReverseProxy(behind)
+			proxy.ModifyResponse = func(r *http.Response) error {
+				if attempts.Add(1) > 1 {
+					return nil
+				}
+				whole, err := io.ReadAll(r.Body)
+				shown := tt.shown(string(whole))
+				r.Body, r.ContentLength = io.NopCloser(strings.NewReader(shown)), -1
+				r.Header.Del("Content-Length")
+				return err
+			}
+			front := httptest.NewServer(proxy)
+			c := open(t, l, config{Target: front.URL, Retry: fast})
+			_, failed := recommend(t, c, queue(web, 3, 50))
+			if wantCode(t, failed, tt.code); failed != nil && !strings.Contains(failed.Message, tt.says) {
+				t.Errorf("%s: %s, want %q", tt.name, failed.Message, tt.says)
+			}
+			if attempts.Load() != tt.attempts {
+				t.Errorf("%s: %d attempts, want %d", tt.name, attempts.Load(), tt.attempts)
+			}
+			front.Close()
+		}
+	})
+}
+
+// A watch whose line a proxy cuts off goes on with the token of the line before.
+func TestWatchesThatAProxyCutsOff(t *testing.T) {
+	eachOverREST(t, func(t *testing.T, l language) {
+		var asked atomic.Int64
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			n := asked.Add(1)
+			if token := r.URL.Query().Get("resumeToken"); n > 1 && token != fmt.Sprint("t", n-1) {
+				t.Errorf("stream %d began with the token %q", n, token)
+			}
+			line := fmt.Sprintf("{\"result\":{\"target\":\"clusters/a/namespaces/b/targets/c\",\"decision\":{\"recommendationId\":\"%d\"},\"resumeToken\":\"t%[1]d\"}}\n", n)
+			_, _ = io.WriteString(w, line+line[:20])
+		}))
+		defer front.Close()
+		c := open(t, l, config{Target: front.URL, Retry: fast})
+		_, err := watch(t, c, &setpointv1.WatchDecisionsRequest{Parent: "clusters/a/namespaces/b/targets/c"})
+		wantCode(t, err, "OK")
+		for i, r := range next(t, c, 2) { // the first one came with the watch
+			if r.GetDecision().GetRecommendationId() != fmt.Sprint(i+2) {
+				t.Errorf("decision %d is %v", i+2, r)
+			}
+		}
+		c.do(t, map[string]any{"op": "unwatch"})
+	})
+}
+
+// A redirect, as to a page to sign in or to https, is no failure that passes: the URL is another's.
+func TestRedirectsAreTold(t *testing.T) {
+	eachOverREST(t, func(t *testing.T, l language) {
+		var attempts atomic.Int64
+		front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			attempts.Add(1)
+			http.Redirect(w, r, "/sign-in", http.StatusFound)
+		}))
+		defer front.Close()
+		_, err := recommend(t, open(t, l, config{Target: front.URL, Retry: retry{BaseDelay: time.Hour.Seconds()}}), queue(target(t, "web"), 3, 50))
+		if wantCode(t, err, "UNKNOWN"); !strings.Contains(err.Message, "redirect") || attempts.Load() != 1 {
+			t.Errorf("%v after %d attempts", err, attempts.Load())
+		}
+	})
+}
