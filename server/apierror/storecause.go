@@ -117,5 +117,5 @@ var replyWords = map[string]string{
 	"LOADING": "it is starting", "BUSY": "it is busy", "READONLY": "it is read-only",
 	"MASTERDOWN": "its master is down", "CLUSTERDOWN": "its cluster is down", "NOREPLICAS": "it has too few replicas",
 	"OOM": "it is full", "MISCONF": "it can't write to its disk", "NOAUTH": "it wants a password",
-	"MOVED": "it is one node of a Cluster", "WRONGPASS": "it refuses the password", "NOPERM": "its user lacks rights", "DENIED": "it is in protected mode",
+	"MOVED": "it is one node of a Cluster", "TRYAGAIN": "it moves keys between nodes", "WRONGPASS": "it refuses the password", "NOPERM": "its user lacks rights", "DENIED": "it is in protected mode",
 }

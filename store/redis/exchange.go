@@ -224,8 +224,8 @@ func (s *Store) send(ctx context.Context, commands []goredis.Cmder, durable bool
 }
 
 // sendToMasters sends each master of a Cluster its commands and a WAIT: go-redis would send a WAIT, which has
-// no key, to any of them. A command for a slot that has moved fails, and is sent again; one for a key that has moved
-// ahead of its slot goes to the master that has it.
+// no key, to any of them. A command for a slot that has moved, or for a key that has moved ahead of its slot, goes to the
+// master that has it.
 func (s *Store) sendToMasters(ctx context.Context, cluster *goredis.ClusterClient, commands []goredis.Cmder) {
 	parts := map[*goredis.Client][]goredis.Cmder{}
 	for _, c := range commands {
@@ -241,32 +241,41 @@ func (s *Store) sendToMasters(ctx context.Context, cluster *goredis.ClusterClien
 		sending.Go(func() { s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part), false) })
 	}
 	sending.Wait()
-	moved := map[string][]goredis.Cmder{} // by address
+	moved, ahead := map[string][]goredis.Cmder{}, map[string][]goredis.Cmder{} // by address
 	for _, c := range commands {
-		if err := c.Err(); goredis.HasErrorPrefix(err, "ASK ") {
-			_, at, _ := strings.Cut(strings.TrimPrefix(err.Error(), "ASK "), " ")
+		if at, is := goredis.IsMovedError(c.Err()); is {
 			moved[at] = append(moved[at], c)
+		} else if at, is := goredis.IsAskError(c.Err()); is {
+			ahead[at] = append(ahead[at], c)
 		}
 	}
-	if len(moved) == 0 {
+	if len(moved) == 0 && len(ahead) == 0 {
 		return
 	}
+	if len(moved) > 0 {
+		s.reconsider(ctx)
+	}
 	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, master *goredis.Client) error {
-		if part := moved[master.Options().Addr]; part != nil {
-			s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part), true)
+		at := master.Options().Addr
+		if part := moved[at]; part != nil {
+			s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, part), false)
+		}
+		if part := ahead[at]; part != nil {
+			// The base is of a slot that is the master's own: a key that both have when the other one moves it ends the resharding.
+			s.sendAndWait(ctx, master, part, s.baseOn(ctx, cluster, master, nil), true)
 		}
 		return nil
 	})
 }
 
-// baseOn is the base of a bucket of a master that has the keys of commands.
+// baseOn is the base of a bucket of a master that has the keys of commands; without commands of any of its own.
 func (s *Store) baseOn(ctx context.Context, cluster *goredis.ClusterClient, master *goredis.Client, commands []goredis.Cmder) string {
 	for _, c := range commands {
 		if base, _, of := strings.Cut(keyOf(c), "}"); of {
 			return base + "}"
 		}
 	}
-	for _, base := range s.layout.bases { // secrets are in no bucket
+	for _, base := range s.layout.bases { // no commands, or secrets, which are in no bucket
 		if of, err := cluster.MasterForKey(ctx, base); err == nil && of == master {
 			return base
 		}
@@ -291,19 +300,15 @@ func keyOf(c goredis.Cmder) string {
 }
 
 // sendAndWait sends a server commands and a WAIT in one round trip. The base is that of a bucket of its keys; asking
-// reports that their slot is not yet the server's.
+// reports that the slot of the commands is not yet the server's.
 func (s *Store) sendAndWait(ctx context.Context, server interface{ Pipeline() goredis.Pipeliner }, commands []goredis.Cmder, base string, asking bool) {
 	pipe := server.Pipeline()
-	ask := func() {
+	for _, c := range commands {
 		if asking {
 			_ = pipe.Process(ctx, newCommand(ctx, "asking"))
 		}
-	}
-	for _, c := range commands {
-		ask()
 		_ = pipe.Process(ctx, c)
 	}
-	ask()
 	// Since Redis 7.2 WAIT waits for the connection's last write. A load, or a swap
 	// that an earlier attempt performed, writes nothing, so this writes a key in any
 	// case.

@@ -418,7 +418,8 @@ func TestDeletedPartsLeaveNothing(t *testing.T) {
 	}
 }
 
-// While a slot moves from one master to another, what has moved is asked for there, by a user with few rights, too.
+// While a slot moves from one master to another, what has moved is asked for there, by a user with few rights, too. What is
+// left moves afterwards: no key is on both.
 func TestSwapsGoOnWhileASlotMoves(t *testing.T) {
 	t.Parallel()
 	for name, replicas := range map[string]int{"alone": 0, "waiting for a replica": 1} {
@@ -428,11 +429,11 @@ func TestSwapsGoOnWhileASlotMoves(t *testing.T) {
 			cluster := redistest.StartCluster(t, 2, 1, redistest.Config{Calm: true, Directives: []string{userLine(all, further)}})
 			prefix := redistest.Prefix(t)
 			waiting := func(replicas int) func(*redis.Options) {
-				return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout = replicas, unhurried/2 }
+				return func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = replicas, unhurried/2, 1 }
 			}
 			s := open(t, asUser(cluster.URL()), prefix, waiting(replicas))
 			create(t, s, numbered(0, 1))
-			moving(t, cluster, prefix)
+			moveRest := moving(t, cluster, prefix)
 			before, err := s.Load(t.Context(), numbered(0, 1)[0].Key)
 			if err != nil || !before.Exists() {
 				t.Fatalf("loaded is %v, %v", before, err)
@@ -447,12 +448,17 @@ func TestSwapsGoOnWhileASlotMoves(t *testing.T) {
 					t.Errorf("with a replica too few: %v, want ErrUnavailable", err)
 				}
 			}
+			moveRest()
+			if after, err := s.Load(t.Context(), swap.Key); err != nil || string(after.Value) != "moved" {
+				t.Errorf("after the move: %q, %v", after.Value, err)
+			}
 		})
 	}
 }
 
-// moving moves the keys of the only target with that prefix to the other of two masters, whose slot it is not yet.
-func moving(t *testing.T, cluster *redistest.Cluster, prefix string) {
+// moving moves the record of the only target with that prefix to the other of two masters, whose slot it is not yet. moveRest
+// moves the other keys, and the slot.
+func moving(t *testing.T, cluster *redistest.Cluster, prefix string) (moveRest func()) {
 	t.Helper()
 	masters := cluster.Masters()
 	from, to := masters[0].Client(t), masters[1]
@@ -479,5 +485,13 @@ func moving(t *testing.T, cluster *redistest.Cluster, prefix string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	do(from, append([]any{"migrate", host, port, "", 0, 5000, "keys"}, do(from, "cluster", "getkeysinslot", slot, 100).([]any)...)...)
+	move := func(keys []any) { do(from, append([]any{"migrate", host, port, "", 0, 5000, "keys"}, keys...)...) }
+	move([]any{keys[0]})
+	return func() {
+		t.Helper()
+		move(do(from, "cluster", "getkeysinslot", slot, 100).([]any))
+		of := do(into, "cluster", "myid")
+		do(into, "cluster", "setslot", slot, "node", of)
+		do(from, "cluster", "setslot", slot, "node", of)
+	}
 }
