@@ -226,6 +226,12 @@ type Clock interface {
 	Time(ctx context.Context) (time.Time, error)
 }
 
+// Sharded is implemented by engines that may be spread over servers.
+type Sharded interface {
+	// Lacking returns why some of the servers could not be used at the last Ping that others answered; nil: all of them could.
+	Lacking() error
+}
+
 // Usage is the size of the records of some keys.
 type Usage struct {
 	// Keys is the number of keys, Bytes the total size of their values.

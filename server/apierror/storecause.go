@@ -8,10 +8,12 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 // maxCauseBytes limits what callers with the verb operate read of an error of the store.
@@ -41,10 +43,15 @@ func LastStoreError(err error) error {
 
 // StoreAway says for callers whether the store can't be reached, or what it lacks: no more of how it is run.
 func StoreAway(err error) string {
-	if cause, _, answers := storeCause(LastStoreError(err)); answers {
-		return "the history store can't be used: " + cause
+	of := "the history store"
+	var each store.BatchError
+	if errors.As(err, &each) && slices.Contains(each, nil) {
+		of = "a part of " + of
 	}
-	return "the history store can't be reached"
+	if cause, _, answers := storeCause(LastStoreError(err)); answers {
+		return of + " can't be used: " + cause
+	}
+	return of + " can't be reached"
 }
 
 // StoreAwayBecause says for whoever asks for readiness why the store can't be used: what kind of error err is, but no

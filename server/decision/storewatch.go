@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/server/apierror"
+	"github.com/setpoint-dev/setpoint/store"
 )
 
 const (
@@ -29,7 +30,7 @@ const (
 type storeWatch struct {
 	targets   *Targets
 	tellReady func(bool)
-	timeout   time.Duration // of a check
+	engine    store.Store
 	Away      atomic.Bool
 	// state is what Ready returns.
 	state atomic.Pointer[readiness]
@@ -45,8 +46,8 @@ type storeWatch struct {
 	nudge chan struct{}
 }
 
-func newStoreWatch(t *Targets, ready func(bool), timeout time.Duration) *storeWatch {
-	w := &storeWatch{targets: t, tellReady: ready, timeout: timeout, nudge: make(chan struct{}, 1)}
+func newStoreWatch(t *Targets, ready func(bool), engine store.Store) *storeWatch {
+	w := &storeWatch{targets: t, tellReady: ready, engine: engine, nudge: make(chan struct{}, 1)}
 	w.set(errUnasked)
 	return w
 }
@@ -79,7 +80,7 @@ func (w *storeWatch) failed() {
 // Check pings once. A panic is logged, as in a call: the next check tries again.
 func (w *storeWatch) Check(ctx context.Context) {
 	defer func() { _ = apierror.Recovered(w.targets.Log, "check of the store", recover(), nil) }()
-	ctx, cancel := context.WithTimeout(ctx, w.timeout)
+	ctx, cancel := context.WithTimeout(ctx, store.Patience(w.engine, storeCheckTimeout))
 	defer cancel()
 	err := w.targets.store.Ping(ctx)
 	if err == nil {
@@ -150,6 +151,11 @@ func (w *storeWatch) readiness(err error) readiness {
 	case t.clock.wrong.Load():
 		return readiness{false, "this instance's clock differs from the history store's"}
 	case err == nil:
+		if some, is := w.engine.(store.Sharded); is {
+			if lacking := some.Lacking(); lacking != nil {
+				return readiness{true, "ok, but in part " + apierror.StoreAwayBecause(lacking)}
+			}
+		}
 		return readiness{true, "ok"}
 	case t.Options.HoldDown && (t.outage.pending() > 0 || !t.cache.empty()):
 		return readiness{true, "ok, but " + why + "; known targets are answered, and held down"}

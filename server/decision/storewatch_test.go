@@ -268,11 +268,13 @@ func TestAPanicWhileHistoriesAreWrittenIsLogged(t *testing.T) {
 	})
 }
 
-// failingStore fails pings with an error; nil: it answers.
+// failingStore fails pings with an error; nil: it answers. It lacks some of its servers; nil: none.
 type failingStore struct {
 	store.Store
-	fails error
+	fails, lacks error
 }
+
+func (s *failingStore) Lacking() error { return s.lacks }
 
 func (s *failingStore) Ping(context.Context) error { return s.fails }
 
@@ -385,6 +387,9 @@ func TestReadinessNamesNoMachine(t *testing.T) {
 		if got := apierror.StoreAwayBecause(tt.err); got != tt.want {
 			t.Errorf("%v: %q, want %q", tt.err, got, tt.want)
 		}
+		if got := apierror.StoreAway(store.BatchError{nil, tt.err}); tt.err != nil && got != strings.Replace(apierror.StoreAway(tt.err), "the", "a part of the", 1) {
+			t.Errorf("%v of a part: callers are told %q", tt.err, got)
+		}
 		if got, _, _ := strings.Cut(apierror.StoreAwayBecause(tt.err), " ("); strings.Contains(got, "can't be used") && got != apierror.StoreAway(tt.err) ||
 			!strings.Contains(got, "can't be used") && apierror.StoreAway(tt.err) != "the history store can't be reached" {
 			t.Errorf("%v: callers are told %q", tt.err, apierror.StoreAway(tt.err))
@@ -406,11 +411,13 @@ func TestReadiness(t *testing.T) {
 		holdDown   bool
 		cacheBytes int
 		fails      error
+		lacks      error
 		change     func(*Targets)
 		ready      bool
 		why        string
 	}{
 		"the store answers":                 {ready: true, why: "ok"},
+		"some of its servers do not":        {lacks: io.EOF, ready: true, why: "ok, but in part the history store can't be reached: it closes connections"},
 		"away":                              {cacheBytes: 1 << 20, fails: io.EOF, change: cached, why: "the history store can't be reached: it closes connections"},
 		"away, hold-down, nothing known":    {holdDown: true, cacheBytes: 1 << 20, fails: io.EOF, why: "the history store can't be reached: it closes connections"},
 		"away, hold-down, no cache":         {holdDown: true, fails: io.EOF, change: cached, why: "the history store can't be reached: it closes connections"},
@@ -423,7 +430,7 @@ func TestReadiness(t *testing.T) {
 			t.Parallel()
 			options := DefaultOptions()
 			options.Clock, options.Log, options.HoldDown, options.CacheBytes = time.Now, zap.NewNop(), tt.holdDown, tt.cacheBytes
-			engine, served := &failingStore{Store: memory.New(memory.Options{}), fails: tt.fails}, health.New("")
+			engine, served := &failingStore{Store: memory.New(memory.Options{}), fails: tt.fails, lacks: tt.lacks}, health.New("")
 			targets := New(engine, &options, served.Set, t.Context())
 			targets.clock.store = nil // it would be right again
 			if ready, why := targets.Watch.Ready(); ready || why != "the history store can't be reached" {

@@ -165,7 +165,7 @@ func New(engine store.Store, options *Options, ready func(bool), life context.Co
 	t.deletions, _ = engine.(store.Deletions)
 	t.chunks, _ = engine.(store.Chunks)
 	t.outage = newOutage(t)
-	t.Watch = newStoreWatch(t, ready, store.Patience(engine, storeCheckTimeout))
+	t.Watch = newStoreWatch(t, ready, engine)
 	observed.failed = t.Watch.failed
 	return t
 }

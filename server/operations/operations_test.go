@@ -2,9 +2,11 @@ package operations_test
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -197,6 +199,53 @@ func (s shared) Announced(context.Context, string, int) (values [][]byte, err er
 		values = append(values, []byte(value))
 	}
 	return values, nil
+}
+
+// lacking is an engine that lacks some of its servers, and counts the targets of the others.
+type lacking struct {
+	store.Engine
+	why atomic.Pointer[error]
+}
+
+func (l *lacking) Lacking() error {
+	if why := l.why.Load(); why != nil {
+		return *why
+	}
+	return nil
+}
+
+// Usage is of two targets, or of one.
+func (l *lacking) Usage(context.Context, string) (store.Usage, error) {
+	if l.Lacking() != nil {
+		return store.Usage{Keys: 1}, nil
+	}
+	return store.Usage{Keys: 2}, nil
+}
+
+// A store that lacks some of its servers is reachable, and why is told. Its count is none of all targets.
+func TestAStoreThatLacksSomeServers(t *testing.T) {
+	t.Parallel()
+	var engine *lacking
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		engine = &lacking{Engine: su.Store}
+		su.Engine = engine
+	})
+	get := func() *setpointv1.StoreState {
+		t.Helper()
+		got, err := operations(s).GetStore(t.Context(), &setpointv1.GetStoreRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.GetStore()
+	}
+	engine.why.Store(new(errors.New("dial 10.0.0.2:6379")))
+	if got := get(); !got.GetReachable() || got.GetProblem() != "in part: dial 10.0.0.2:6379" || got.Targets != nil { //nolint:protogetter // absent is not 0
+		t.Errorf("without some servers it is %v", got)
+	}
+	engine.why.Store(nil)
+	if got := get(); !got.GetReachable() || got.GetProblem() != "" || got.GetTargets() != 2 {
+		t.Errorf("with all of them it is %v", got)
+	}
 }
 
 func TestInstancesThatShareAStore(t *testing.T) {

@@ -100,6 +100,11 @@ func (s *Service) GetStore(ctx context.Context, _ *setpointv1.GetStoreRequest) (
 	if err != nil {
 		state.Problem = apierror.StoreProblem(err)
 	}
+	if some, is := s.instance.options.Engine.(store.Sharded); is && err == nil {
+		if err = some.Lacking(); err != nil {
+			state.Problem = "in part: " + apierror.StoreProblem(err)
+		}
+	}
 	if used, at, ok := s.count(ctx, err == nil); ok {
 		state.Targets, state.TargetBytes, state.CountedTime = &used.Keys, &used.Bytes, timestamppb.New(at)
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -33,6 +34,8 @@ type Store struct {
 	partsMu sync.Mutex
 	parts   map[store.Part]*Store // guarded by partsMu; nil in the store of a part
 
+	lacking atomic.Pointer[error] // see Lacking
+
 	closeOnce sync.Once
 	closed    chan struct{}
 }
@@ -47,6 +50,7 @@ var (
 	_ store.Parts     = (*Store)(nil)
 	_ store.Feed      = (*Store)(nil)
 	_ store.Remote    = (*Store)(nil)
+	_ store.Sharded   = (*Store)(nil)
 )
 
 // New returns a store on the server of the options. It does not wait for the server to
@@ -296,15 +300,30 @@ func (s *Store) Ping(ctx context.Context) error {
 		take: func(_ int, reply any, _ bool) error { return s.lacks(reply) },
 	})
 	if errs == nil {
+		s.lacking.Store(nil)
 		return nil
 	}
-	nodes := make([]error, n)
+	nodes, lacking, some := make([]error, n), error(nil), false
 	for i := range nodes {
-		if nodes[i] = cmp.Or(errs[2*i], errs[2*i+1]); (nodes[i] == nil) == s.options.Cluster {
-			return nodes[i]
-		}
+		nodes[i] = cmp.Or(errs[2*i], errs[2*i+1])
+		lacking, some = cmp.Or(lacking, nodes[i]), some || nodes[i] == nil
+	}
+	switch {
+	case !s.options.Cluster:
+		return lacking
+	case some:
+		s.lacking.Store(&lacking)
+		return nil
 	}
 	return joined(nodes)
+}
+
+// Lacking implements store.Sharded.
+func (s *Store) Lacking() error {
+	if lacking := s.lacking.Load(); lacking != nil {
+		return *lacking
+	}
+	return nil
 }
 
 // Close implements store.Store.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -365,6 +366,35 @@ func TestAMasterWithoutItsReplicaFailsItsOwnWrites(t *testing.T) {
 	}
 	if n == 0 || n == len(failed) {
 		t.Errorf("%d of %d writes failed, want those of one of two masters", n, len(failed))
+	}
+}
+
+// While a master of a Cluster is away that nobody replaces, the store is up, and tells what it lacks. A list has no gaps: it fails
+// and tells that a part is away.
+func TestAShardThatIsAway(t *testing.T) {
+	t.Parallel()
+	cluster := redistest.StartCluster(t, 2, 0, redistest.Config{Calm: true})
+	s := open(t, cluster.URL(), redistest.Prefix(t), func(o *redis.Options) { o.MaxAttempts, o.BreakerPause = 1, time.Millisecond })
+	create(t, s, numbered(0, 30))
+	if err := s.Ping(t.Context()); err != nil || s.Lacking() != nil {
+		t.Fatal(err, s.Lacking())
+	}
+	victim := cluster.Masters()[0]
+	victim.Kill()
+	if err := s.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Lacking(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), victim.Addr()) {
+		t.Errorf("it lacks %v, want %s", err, victim.Addr())
+	}
+	keys, err := s.List(t.Context(), store.Filter{}, store.Key{}, 100)
+	var failed store.BatchError
+	if len(keys) > 0 || !errors.As(err, &failed) || !slices.Contains(failed, nil) {
+		t.Errorf("listed are %v, %v", keys, err)
+	}
+	victim.Restart()
+	for s.Ping(t.Context()) != nil || s.Lacking() != nil {
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 

@@ -638,7 +638,7 @@ type StoreState struct {
 	Kind string `protobuf:"bytes,1,opt,name=kind,proto3" json:"kind,omitempty"`
 	// This instance can reach it.
 	Reachable bool `protobuf:"varint,2,opt,name=reachable,proto3" json:"reachable,omitempty"`
-	// Approximate number of targets. Absent: unknown.
+	// Approximate number of targets, the last one while the store or a part of it can't be reached. Absent: unknown.
 	Targets *int64 `protobuf:"varint,3,opt,name=targets,proto3,oneof" json:"targets,omitempty"`
 	// Approximate size of their histories, in bytes. Absent: unknown.
 	TargetBytes *int64 `protobuf:"varint,4,opt,name=target_bytes,json=targetBytes,proto3,oneof" json:"target_bytes,omitempty"`
@@ -646,8 +646,8 @@ type StoreState struct {
 	Latency *durationpb.Duration `protobuf:"bytes,5,opt,name=latency,proto3" json:"latency,omitempty"`
 	// When targets and target_bytes were counted, which happens at most every 30 s.
 	CountedTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=counted_time,json=countedTime,proto3" json:"counted_time,omitempty"`
-	// Why this instance can't reach it: the last error, in the words of the store's driver, at most
-	// some 300 bytes. Empty: it can.
+	// Why this instance can't reach it, or, after "in part: ", some of the servers of one that is reachable, whose targets are
+	// not answered: the last error, in the words of the store's driver, at most some 300 bytes. Empty: it can.
 	Problem       string `protobuf:"bytes,7,opt,name=problem,proto3" json:"problem,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
