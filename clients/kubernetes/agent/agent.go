@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clientscheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
@@ -62,16 +63,16 @@ const maxReadingAge = time.Second
 func New(config *rest.Config, options Options) (*Agent, error) {
 	a := &Agent{
 		options: options, outage: transport.NewOutage(options.Log), queue: &wakeable{},
-		refusals: transport.NewRefusals(options.Log, "pods", "horizontalpodautoscalers."+autoscalingv2.GroupName, "autoscalers."+v1.GroupVersion.Group),
+		refusals: transport.NewRefusals(options.Log, options.Namespaces, "pods", "horizontalpodautoscalers."+autoscalingv2.GroupName, "autoscalers."+v1.GroupVersion.Group),
 	}
 	var err error
-	if a.metrics, err = newMetrics(options.Registerer); err != nil {
+	if a.metrics, err = newMetrics(options.Registerer, a.refusals.Namespaces); err != nil {
 		return nil, err
 	}
 	a.platform = &platform{
 		cluster: options.Cluster, metrics: a.metrics, log: options.Log,
 		rivals: &rivals{metrics: a.metrics, log: options.Log, keepOn: options.KeepOn},
-		named:  options.NamedMetrics, timeout: options.RequestTimeout,
+		named:  options.NamedMetrics, timeout: options.RequestTimeout, unread: a.refusals.Unread,
 	}
 	if a.requests, err = transport.NewRequests(options.Registerer); err != nil {
 		return nil, err
@@ -160,6 +161,11 @@ func (a *Agent) Run(ctx context.Context, loop *agent.Loop) error {
 	if !w.cache.WaitForCacheSync(ctx) || !w.pods.Wait(ctx) {
 		return nil // it stops
 	}
+	for a.refusals.Problem() != "" {
+		if !deadline.Sleep(ctx, time.Second) {
+			return nil
+		}
+	}
 	a.ready.Store(true)
 	defer a.ready.Store(false)
 	if e := a.options.Election; e != nil {
@@ -235,7 +241,7 @@ func (a *Agent) wire(ctx context.Context) (*wiring, error) {
 		events.stop()
 		return nil, err
 	}
-	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces, a.outage.WatchFailed)
+	pods, err := podcache.NewNamespaces(a.config, connections, a.options.Namespaces, a.newInformer(), a.outage.WatchFailed)
 	if err != nil {
 		events.stop()
 		return nil, err
@@ -316,6 +322,7 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 			ByObject:                 map[client.Object]cache.ByObject{&autoscalingv2.HorizontalPodAutoscaler{}: {Transform: keepStatusWriters}},
 			DefaultNamespaces:        map[string]cache.Config{},
 			DefaultWatchErrorHandler: a.outage.WatchFailed,
+			NewInformer:              a.newInformer(),
 		},
 		NewCache: func(config *rest.Config, o cache.Options) (cache.Cache, error) {
 			watched, err = cache.New(config, o)
@@ -337,6 +344,14 @@ func (a *Agent) newManager(ctx context.Context, scheme *runtime.Scheme, mapper m
 	}
 	m, err = manager.New(a.config, o)
 	return m, watched, err
+}
+
+// newInformer returns how informers are made: of several namespaces, the agent waits for none that is refused.
+func (a *Agent) newInformer() podcache.NewInformer {
+	if len(a.options.Namespaces) > 1 {
+		return transport.NewSettled
+	}
+	return toolscache.NewSharedIndexInformer
 }
 
 func (a *Agent) newStore(c client.Client) *store {

@@ -112,8 +112,10 @@ type world struct {
 	// statusErr, applyErr, readErr and fault are injected errors; nil: none. lostErr is that of a count that is written,
 	// and countErr one of reading it again.
 	statusErr, applyErr, readErr error
-	lostErr, countErr            error
-	fault                        func(call string, attempt int) error
+	// unreadErr says that what is known of the namespace is out of date.
+	unreadErr         error
+	lostErr, countErr error
+	fault             func(call string, attempt int) error
 	// beforeApply is called before a count is written, without the lock. May be nil.
 	beforeApply func()
 	// watchers are called for objects that are created, changed or deleted.
@@ -140,7 +142,7 @@ type world struct {
 // newWorld must be called in a bubble; period is the loop's own.
 func newWorld(t *testing.T, period time.Duration) *world {
 	t.Helper()
-	m, err := newMetrics(nil)
+	m, err := newMetrics(nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,6 +153,11 @@ func newWorld(t *testing.T, period time.Duration) *world {
 	w.platform = &platform{
 		cluster: "demo", objects: w, reader: w, shadowing: w, events: w.recorder(), metrics: m,
 		log: testLog(t), rivals: &rivals{metrics: m, log: testLog(t)},
+		unread: func(string) error {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			return w.unreadErr
+		},
 	}
 	w.options = agent.Options{Cluster: "demo", Sources: kinds, Period: period, FirstWait: -1, Log: testLog(t)}
 	w.start(func(*agent.Options) {})

@@ -488,6 +488,32 @@ func TestAnObjectThatCantBeRead(t *testing.T) {
 	})
 }
 
+// What is known of a namespace without the right to read it is out of date: nothing is read, asked or written, until the right
+// is back.
+func TestANamespaceThatCantBeReadIsHeld(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, period)
+		w.workload("shop/web", 3, 30)
+		key := w.add(newHPA("shop", "web"))
+		settle()
+		before := w.written()
+		w.with(func() { w.unreadErr = errors.New("no right") })
+		w.workload("shop/web", 3, 90)
+		asked, read := w.askedSince(time.Time{}), w.readsSoFar()
+		time.Sleep(3 * period)
+		want(t, "replicas", w.count("shop/web"), 3)
+		want(t, "asked", w.askedSince(time.Time{}), asked)
+		want(t, "read", w.readsSoFar(), read)
+		want(t, "statuses", w.written(), before)
+		w.with(func() { w.unreadErr = nil })
+		time.Sleep(period)
+		settle()
+		want(t, "replicas once it is back", w.count("shop/web"), 9)
+		want(t, "able", w.able(key), "True SucceededRescale")
+	})
+}
+
 func TestPrepareKeepsTransitionTimesGoingForward(t *testing.T) {
 	t.Parallel()
 	now := time.Now()

@@ -10,8 +10,8 @@ type metrics struct {
 	rivalObjects prometheus.Gauge
 }
 
-// newMetrics registers the metrics; r nil: they are not exported.
-func newMetrics(r prometheus.Registerer) (*metrics, error) {
+// newMetrics registers the metrics; r nil: they are not exported. refused returns the number of namespaces that can't be read.
+func newMetrics(r prometheus.Registerer, refused func() int) (*metrics, error) {
 	gauge := func(name, help string) prometheus.Gauge {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: "setpoint_agent_" + name, Help: help})
 	}
@@ -33,7 +33,11 @@ func newMetrics(r prometheus.Registerer) (*metrics, error) {
 	if r == nil {
 		return m, nil
 	}
-	for _, c := range []prometheus.Collector{m.statusWrites, m.leading, m.rivalWrites, m.rivalObjects} {
+	refusedNamespaces := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "setpoint_agent_refused_namespaces",
+		Help: "Namespaces in which the agent lacks the right to list what it must, so that their objects are held; all count as one if they are listed as one.",
+	}, func() float64 { return float64(refused()) })
+	for _, c := range []prometheus.Collector{m.statusWrites, m.leading, m.rivalWrites, m.rivalObjects, refusedNamespaces} {
 		if err := r.Register(c); err != nil {
 			return nil, err
 		}

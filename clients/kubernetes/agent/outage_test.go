@@ -226,7 +226,7 @@ func runAgent(t *testing.T, s *apiServer, service *direct, election *Election) (
 	return logged, ended
 }
 
-func runTheAgent(t *testing.T, s *apiServer, service *direct, election *Election) (logged *observer.ObservedLogs, ended chan error, a *Agent) {
+func runTheAgent(t *testing.T, s *apiServer, service *direct, election *Election, namespaces ...string) (logged *observer.ObservedLogs, ended chan error, a *Agent) {
 	t.Helper()
 	core, logged := observer.New(zapcore.InfoLevel)
 	log := zap.New(core)
@@ -234,6 +234,7 @@ func runTheAgent(t *testing.T, s *apiServer, service *direct, election *Election
 	a, err := New(&rest.Config{Host: s.URL, QPS: -1}, Options{
 		Sources: []Source{HPA}, Workers: agent.DefaultWorkers, DrainTimeout: agent.DefaultDrainTimeout,
 		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: time.Minute, Log: log, Election: election,
+		Namespaces: namespaces,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -379,6 +380,25 @@ func TestTheRightsComeLater(t *testing.T) {
 	await(t, "all are asked about", func() bool { return service.asked.Load() > 5 })
 	quiet(t, logged, "warn the API server refuses what the agent must read; has it the right, and is the CustomResourceDefinition installed?",
 		"info the API server refuses no more")
+}
+
+// An agent that may read none of its namespaces leaves the Lease to others.
+func TestWithoutRightsInAnyNamespace(t *testing.T) {
+	s := newAPIServer(t, 5)
+	s.forbids.Store(true)
+	_, _, a := runTheAgent(t, s, newDirect(t), &Election{
+		Namespace: "shop", Name: "agents", LeaseDuration: 12 * time.Second, RenewDeadline: 8 * time.Second, RetryPeriod: 500 * time.Millisecond,
+	}, "shop", "billing")
+	await(t, "told why it is not ready", func() bool {
+		return strings.HasPrefix(fmt.Sprint(a.Ready()), "the API server has refused to list /api/v1/namespaces/billing/pods since ")
+	})
+	await(t, "both are told", func() bool { return a.refusals.Namespaces() == 2 })
+	time.Sleep(time.Second)
+	s.mu.Lock()
+	if len(s.leases) > 0 {
+		t.Error("it takes the Lease")
+	}
+	s.mu.Unlock()
 }
 
 // A Lease that has expired by the API server's clock is taken over at once, whatever its holder's

@@ -50,7 +50,9 @@ type platform struct {
 	rivals    *rivals
 	named     NamedMetrics // may be nil
 	timeout   time.Duration
-	log       *zap.Logger
+	// unread says that what is known of a namespace is out of date; nil: it is not.
+	unread func(namespace string) error
+	log    *zap.Logger
 }
 
 var (
@@ -121,6 +123,9 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 		return nil, agent.ErrGone
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := p.unread(key.Namespace); err != nil {
 		return nil, err
 	}
 	s := seen{o, &kept{}}

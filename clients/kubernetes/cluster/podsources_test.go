@@ -3,6 +3,7 @@ package cluster_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 	"runtime"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/randfill"
 
@@ -65,6 +67,19 @@ func randomPods(seed int64, count int) []*corev1.Pod {
 // selectors of all kinds, over the labels of the random pods.
 var selectors = []string{
 	"app=1", "app==2,tier=3", "app in (1)", "app in (1,2),!canary", "app!=1", "tier notin (1,2)", "canary", "!app", "app=1,app=2", "nobody=1",
+}
+
+// A namespace whose pods were never read, for want of the right, has unknown pods, not none.
+func TestPodsThatWereNeverReadAreUnknown(t *testing.T) {
+	all, err := podcache.NewNamespaces(&rest.Config{}, http.DefaultClient, []string{"shop", "billing"}, cache.NewSharedIndexInformer, cache.DefaultWatchErrorHandler)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for namespace, want := range map[string]string{"shop": "pods of namespace shop have not been read yet", "other": "pods of namespace other are not watched"} {
+		if pods, err := all.Pods(t.Context(), namespace, labels.Everything()); fmt.Sprint(err) != want {
+			t.Errorf("%s: %d pods, error %v, want %s", namespace, len(pods), err, want)
+		}
+	}
 }
 
 // podsIn returns the pods of a request.

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chart"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
@@ -23,15 +26,16 @@ type served struct {
 	c       *kubetest.Cluster
 	s       recommender
 	release *helm.Release
+	chart   *chart.Chart
+	values  string
 	name    string
 	account *kubetest.Account
 	in      []*rights
 }
 
-func newServed(t *testing.T, namespaces int) *served {
+func newServed(t *testing.T, c *kubetest.Cluster, namespaces int) *served {
 	t.Helper()
-	c := withAutoscalers(t, kubetest.SharedWithoutNative(t))
-	a := &served{t: t, c: c, s: service.Start(t)}
+	a := &served{t: t, c: withAutoscalers(t, c), s: service.Start(t)}
 	names := make([]string, namespaces)
 	for i := range names {
 		a.in = append(a.in, newChores(t, c))
@@ -42,18 +46,19 @@ func newServed(t *testing.T, namespaces int) *served {
 	home := c.Namespace(t, "home")
 	a.name = home // names of Roles in kube-system are the release's
 	a.release = helm.New(t, c, a.name, home)
-	a.release.Install(helm.Load(t, filepath.Join(root, "deploy", "helm", "setpoint")), fmt.Sprintf(
-		"service: {enabled: false}\ncrds: {install: false}\nagent: {server: 'setpoint.example.com:9090', source: both, namespaces: [%s]}", strings.Join(names, ", ")))
+	a.chart = helm.Load(t, filepath.Join(root, "deploy", "helm", "setpoint"))
+	a.values = fmt.Sprintf("service: {enabled: false}\ncrds: {install: false}\nagent: {server: 'setpoint.example.com:9090', source: both, namespaces: [%s]}", strings.Join(names, ", "))
+	a.release.Install(a.chart, a.values)
 	t.Cleanup(a.release.Uninstall)
 	a.account = c.Account(t, home, a.name+"-agent")
 	return a
 }
 
 // start starts the agent.
-func (a *served) start() *agent {
+func (a *served) start(flags ...string) *agent {
 	a.t.Helper()
 	mark := a.c.Mark(a.t)
-	flags := []string{"--source=both", "--leader-elect", "--leader-elect-namespace=" + a.name, "--leader-elect-name=" + a.name + "-agent", "--drain-timeout=1s"}
+	flags = append(flags, "--source=both", "--drain-timeout=1s")
 	for _, r := range a.in[1:] {
 		flags = append(flags, "--namespace="+r.native.namespace)
 	}
@@ -69,8 +74,8 @@ func (a *served) start() *agent {
 // everything works in each of them. Elsewhere it has no rights.
 func TestRightsInSomeNamespacesAreEnough(t *testing.T) {
 	t.Parallel()
-	a := newServed(t, 2)
-	agent := a.start()
+	a := newServed(t, kubetest.SharedWithoutNative(t), 2)
+	agent := a.start("--leader-elect", "--leader-elect-namespace="+a.name, "--leader-elect-name="+a.name+"-agent")
 	for _, r := range a.in {
 		await(t, "everything works in "+r.native.namespace, func() string { return strings.Join(r.broken(t), ", ") })
 	}
@@ -88,4 +93,61 @@ func TestRightsInSomeNamespacesAreEnough(t *testing.T) {
 			t.Errorf("may it %s? %q", right, said)
 		}
 	}
+}
+
+// Whoever takes the rights away in one namespace stops the agent there, and not elsewhere: at its start, and while it runs. Once
+// they are back it goes on by itself.
+func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
+	t.Parallel()
+	a := newServed(t, kubetest.Start(t, kubetest.Config{}), 2)
+	first, second := a.in[0], a.in[1]
+	refused := func(want float64) {
+		t.Helper()
+		await(t, fmt.Sprintf("%v namespaces are refused", want), func() string {
+			if got := first.agent.value("setpoint_agent_refused_namespaces"); got != want {
+				return fmt.Sprint(got)
+			}
+			return ""
+		})
+		if code, text, err := first.agent.get("/readyz"); err != nil || code != http.StatusOK {
+			t.Errorf("not ready: %d %s %v", code, text, err)
+		}
+	}
+	load := func(milli int64) {
+		for _, r := range a.in {
+			cpu(milli, 0).do(r.native, "cpu")
+		}
+	}
+	// still checks that nothing is decided in a namespace for some periods, while the other one follows.
+	still := func(r, other *rights, was, is int32) {
+		t.Helper()
+		other.native.awaitReplicas("cpu", is)
+		time.Sleep(5 * syncPeriod)
+		if got := r.native.replicas("cpu"); got != was {
+			t.Errorf("%d replicas without the rights, want %d", got, was)
+		}
+	}
+
+	a.c.Kubectl(t, "delete", "rolebinding", a.name+"-agent-read", "-n", second.native.namespace)
+	agent := a.start()
+	agent.awaitReady()
+	refused(1)
+	still(second, first, 2, 6)
+	a.release.Upgrade(a.chart, a.values)
+	refused(0)
+	second.native.awaitReplicas("cpu", 6)
+
+	// Pods alone, so that all else of a decision could be read. The right is asked for when a watch begins anew.
+	a.c.Kubectl(t, "patch", "role", a.name+"-agent-read", "-n", first.native.namespace, "--type=json", "-p", `[{"op": "remove", "path": "/rules/2"}]`)
+	a.c.KillAPIServer()
+	must(t, a.c.StartAPIServer())
+	refused(1)
+	load(700)
+	still(first, second, 6, 14)
+	if _, text, err := agent.get("/status"); err != nil || !strings.Contains(string(text), "/api/v1/namespaces/"+first.native.namespace+"/pods: 403 Forbidden") {
+		t.Errorf("the status does not say so: %s %v", text, err)
+	}
+	a.release.Upgrade(a.chart, a.values)
+	refused(0)
+	first.native.awaitReplicas("cpu", 14)
 }

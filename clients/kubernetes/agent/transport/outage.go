@@ -136,14 +136,14 @@ func Unreached(err error) bool {
 		errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// Level returns the log level for an error about an object: debug while the API server is away,
+// Level returns the log level for an error about an object: debug while the API server is away or refuses,
 // because that is logged already, and for a single request without an answer. A nil Outage
 // changes no level.
 func (o *Outage) Level(level zapcore.Level, err error) zapcore.Level {
 	if o == nil {
 		return level
 	}
-	if Unreached(err) {
+	if Unreached(err) || errors.Is(err, ErrRefused) {
 		return zapcore.DebugLevel
 	}
 	if o.away() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,8 +22,11 @@ type Namespaces struct {
 	pods      map[string]*Pods
 }
 
+// NewInformer makes an informer, as cache.NewSharedIndexInformer does.
+type NewInformer = func(toolscache.ListerWatcher, runtime.Object, time.Duration, toolscache.Indexers) toolscache.SharedIndexInformer
+
 // NewNamespaces returns informers that are not running yet; no namespaces: one for all. failed is told of failed watches.
-func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string, failed toolscache.WatchErrorHandlerWithContext) (*Namespaces, error) {
+func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []string, newInformer NewInformer, failed toolscache.WatchErrorHandlerWithContext) (*Namespaces, error) {
 	// Pods are most of the data: as JSON they would take several times the memory and time to
 	// decode.
 	config = rest.CopyConfig(config)
@@ -38,7 +42,7 @@ func NewNamespaces(config *rest.Config, connections *http.Client, namespaces []s
 	c := &Namespaces{informers: map[string]toolscache.SharedIndexInformer{}, pods: map[string]*Pods{}}
 	for _, namespace := range namespaces {
 		watched := toolscache.NewListWatchFromClient(core.RESTClient(), "pods", namespace, fields.Everything())
-		informer := toolscache.NewSharedIndexInformer(watched, &corev1.Pod{}, 0,
+		informer := newInformer(watched, &corev1.Pod{}, 0,
 			toolscache.Indexers{toolscache.NamespaceIndex: toolscache.MetaNamespaceIndexFunc})
 		if err := errors.Join(informer.SetTransform(Strip), informer.SetWatchErrorHandlerWithContext(failed)); err != nil {
 			return nil, err
@@ -64,6 +68,10 @@ func (c *Namespaces) Pods(ctx context.Context, namespace string, selector labels
 	pods := c.of(namespace)
 	if pods == nil {
 		return nil, errors.New("pods of namespace " + namespace + " are not watched")
+	}
+	// Wait may not have waited for this one.
+	if informer := c.informers[namespace]; informer != nil && informer.LastSyncResourceVersion() == "" {
+		return nil, errors.New("pods of namespace " + namespace + " have not been read yet")
 	}
 	return pods.Pods(ctx, namespace, selector)
 }
@@ -91,7 +99,7 @@ func (c *Namespaces) Start(ctx context.Context) error {
 	return nil
 }
 
-// Wait waits until the informers have listed all pods; false: the context ended first.
+// Wait waits until the informers have synced, as those of NewInformer say; false: the context ended first.
 func (c *Namespaces) Wait(ctx context.Context) bool {
 	synced := make([]toolscache.InformerSynced, 0, len(c.informers))
 	for _, informer := range c.informers {
