@@ -6,8 +6,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -527,6 +529,45 @@ func TestLabelsOfChartsCanBeRead(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where the pointer is, charts tell the decision that a click would choose: when it was, its count, and what was read.
+func TestChartsTellWhatThePointerIsAt(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	now := time.Now()
+	replicas := int32(3)
+	for i := range 60 {
+		r := request("web-00", "queue", 30)
+		if i >= 30 {
+			r.ExternalMetrics[0].Value = "90123m"
+		}
+		r.Scale.SpecReplicas, r.EvaluationTime = replicas, timestamppb.New(now.Add(time.Duration(i-60)*30*time.Second))
+		replicas = recommend(t, s, r).GetDesiredReplicas()
+	}
+	p := s.blank(t)
+	p.size(1280, 1000)
+	p.goTo(webPage)
+	p.wait("the charts", `document.querySelectorAll(".chart .u-over").length === 2 && document.querySelectorAll("button.decision").length > 0`)
+	type box struct{ X, Y, Width float64 }
+	at := eval[box](p, `(() => { const r = document.querySelector(".chart .u-over").getBoundingClientRect(); return {X: r.left, Y: r.top + r.height / 2, Width: r.width}; })()`)
+	said := make(map[string]bool)
+	for i := range 100 {
+		command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.X + at.Width*float64(i)/100, Y: at.Y})
+		for _, text := range eval[[]string](p, `[...document.querySelectorAll(".chart-told")].map(e => e.innerText)`) {
+			said[text] = true
+		}
+	}
+	first, change := now.Add(-30*time.Minute).Format(time.TimeOnly), now.Add(-15*time.Minute).Format(time.TimeOnly)
+	for _, want := range []string{
+		first + ": 3 replicas, metrics ask for 3", first + ": 10 per replica",
+		change + ": 3 → 6 replicas, metrics ask for 10", change + ": 30.041 per replica",
+	} {
+		if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(text string) bool { return strings.HasSuffix(text, want) }) {
+			t.Errorf("nowhere it says %q, but %q", want, slices.Sorted(maps.Keys(said)))
+		}
+	}
+	command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: 5, Y: 5})
+	p.wait("nothing once the pointer is elsewhere", `[...document.querySelectorAll(".chart-told")].every(e => e.innerText === "")`)
 }
 
 // The chart's bounds are those that were in force. The log of this service has no repeats, and so only the recording

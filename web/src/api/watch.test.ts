@@ -134,6 +134,33 @@ test("a page that nobody sees holds no stream, and goes on where it was", async 
   assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
 });
 
+// Its connection may be gone, which nobody tells it: nothing would come for 45 s, and the page would say that it is live.
+test("a machine that slept asks again at once, where it was", async (t) => {
+  t.mock.timers.enable({ apis: ["setInterval", "Date"], now: 0 });
+  const open = (n: number) => ({ signal }: Request) => new Response(new ReadableStream({
+    start(c) {
+      c.enqueue(new TextEncoder().encode(decided(n)));
+      signal.addEventListener("abort", () => c.error(signal.reason));
+    },
+  }));
+  answers(open(1), open(2));
+  let looked = false;
+  const { ids, links } = await until(({ ids }) => {
+    if (ids.length === 1 && !looked) {
+      looked = true;
+      setTimeout(() => {
+        for (let i = 0; i < 12; i++) t.mock.timers.tick(5000); // a minute in which it is awake
+        assert.equal(asked[0]!.signal.aborted, false);
+        t.mock.timers.setTime(3_600_000);
+        t.mock.timers.tick(5000);
+      });
+    }
+    return ids.length === 2;
+  });
+  assert.deepEqual([ids, links], [["1", "2"], ["connecting", "live", "connecting", "live"]]);
+  assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
+});
+
 test("windows that are seen at once leave connections for requests", async () => {
   const kept = new Map<string, string>();
   const storage = { getItem: (k: string) => kept.get(k) ?? null, setItem: (k: string, v: string) => kept.set(k, v), removeItem: (k: string) => kept.delete(k) };

@@ -21,6 +21,10 @@ const longestWait = 30_000;
 /** How long responses are handled in one go, ms; reading them takes about as long again. Together half a frame. */
 const atOnce = 4;
 
+/** How often it is looked whether the machine slept, and how much longer than that its clock went on then, ms. */
+const lookEvery = 5000;
+const slept = 20_000;
+
 /** An instance has as many watchers as it may have, or as this caller may: a place may be free later. */
 const full = (e: SetpointError) => e.code === "RESOURCE_EXHAUSTED" && e.reason === "LIMIT_EXCEEDED";
 
@@ -78,6 +82,15 @@ export async function watch(parent: string, start: (() => number) | undefined, w
       release(); // at once: the page may be left
       stream.abort();
     });
+    // The connection of a machine that slept may be gone without a word: it is not waited for until the client misses signs of life.
+    let clock = Date.now();
+    const awake = setInterval(() => {
+      const passed = Date.now() - clock;
+      clock += passed;
+      if (passed < lookEvery + slept) return;
+      watcher.link("connecting");
+      stream.abort();
+    }, lookEvery);
     let polled = false;
     let worked = 0;
     let read = performance.now();
@@ -118,6 +131,7 @@ export async function watch(parent: string, start: (() => number) | undefined, w
         resumeToken = ""; // the client gave it up
       }
     } finally {
+      clearInterval(awake);
       release();
     }
     if (stream.signal.aborted) {

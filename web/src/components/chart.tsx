@@ -3,6 +3,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import { timeLabels } from "../lib/clock";
+import { shown } from "../lib/text";
 import { color, onThemeChange } from "../theme";
 
 /** An axis as the page has them. */
@@ -47,6 +48,8 @@ export interface ChartProps {
   shape: string;
   /** Is told where, and how much of the axis a pixel is. */
   onClick?: (x: number, pixel: number) => void;
+  /** What is shown where the pointer is, in words; a pixel is so much of the axis. */
+  tell?: (x: number, pixel: number) => string;
   /** Is told from where to where somebody dragged; nothing: a double click, back to what was before. */
   onSelect?: (range?: [from: number, to: number]) => void;
 }
@@ -67,7 +70,19 @@ export function Chart(props: ChartProps) {
         u.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
         latest.current.onSelect?.([u.posToVal(left, "x"), u.posToVal(left + width, "x")]);
       };
-      plot.current = new uPlot({ ...options, hooks: { ...options.hooks, setSelect: [selected] }, width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
+      // Moved without drawing the page anew.
+      const told = document.createElement("div");
+      told.className = "chart-told";
+      const tell = (u: uPlot) => {
+        const { left = -1 } = u.cursor;
+        const text = left >= 0 ? shown(latest.current.tell?.(u.posToVal(left, "x"), u.posToVal(1, "x") - u.posToVal(0, "x")) ?? "") : "";
+        if (told.textContent !== text) told.textContent = text;
+        const leftwards = left > u.over.clientWidth / 2;
+        told.style.left = leftwards ? "" : `${left + 8}px`;
+        told.style.right = leftwards ? `${u.over.clientWidth - left + 8}px` : "";
+      };
+      plot.current = new uPlot({ ...options, hooks: { ...options.hooks, setSelect: [selected], setCursor: [tell] }, width: el.clientWidth, height: latest.current.height }, latest.current.data, el);
+      plot.current.over.append(told);
       plot.current.over.addEventListener("dblclick", () => latest.current.onSelect?.());
       plot.current.over.addEventListener("click", () => {
         const p = plot.current;

@@ -2,7 +2,7 @@
 
 import { useMemo, useRef } from "preact/hooks";
 import uPlot from "uplot";
-import type { DecisionJson as Decision, ExplanationJson as Explanation, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
+import type { DecisionJson as Decision, ExplanationJson as Explanation, MetricStatusJson as MetricStatus, OutlookBoundsJson as Ahead, OutlookJson as Outlook, SpecInUseJson as SpecInUse, TimedRecommendationJson as Recommendation } from "@setpoint-dev/client/json";
 import { axis, Chart, cursor, timeAxis } from "../components/chart";
 import { forecast } from "../lib/adjustments";
 import { type Bounds, within } from "../lib/bounds";
@@ -142,6 +142,7 @@ export function ReplicaChart(props: ReplicaChart) {
       data={made.data}
       options={options}
       shape="replicas"
+      tell={(x, pixel) => tellNear(live.current.decisions, x, pixel, countText)}
       onClick={(x, pixel) => {
         const near = nearest(live.current.decisions, x, marker * pixel);
         if (near) live.current.choose(near);
@@ -149,6 +150,26 @@ export function ReplicaChart(props: ReplicaChart) {
       onSelect={props.select}
     />
   );
+}
+
+/** The decision that a click would choose, in words. */
+function tellNear(decisions: readonly Decision[], x: number, pixel: number, words: (d: Decision) => string): string {
+  const near = nearest(decisions, x, marker * pixel);
+  return near ? `${clockText(millis(near.time))}: ${words(near)}` : "";
+}
+
+/** "12 → 15 replicas, metrics ask for 16". */
+function countText(d: Decision): string {
+  const known = counts(d);
+  if (!known) return "the count is unknown";
+  const asks = d.basis?.proposal;
+  return `${known.from === known.after ? "" : `${integer(known.from)} → `}${count(known.after, "replica")}${asks === undefined ? "" : `, metrics ask for ${integer(asks)}`}`;
+}
+
+/** A reading with more digits than there is room for elsewhere. */
+function readText(m: MetricStatus | undefined): string {
+  const r = m && reading(m);
+  return !r ? "no reading" : r.kind === "utilization" || !Number.isFinite(r.number) ? r.text : compact(r.number, 6) + (r.kind === "average" ? " per replica" : "");
 }
 
 /** The bounds of the past in words, the last changes of them. */
@@ -485,6 +506,7 @@ export function MetricChart(props: MetricChart) {
         data={data}
         options={options}
         shape={`metric ${index} ${unit}`}
+        tell={(x, pixel) => tellNear(live.current.decisions, x, pixel, (d) => readText(d.currentMetrics?.[index]))}
         onClick={(x, pixel) => {
           const near = nearest(live.current.decisions, x, marker * pixel);
           if (near) live.current.choose(near);
