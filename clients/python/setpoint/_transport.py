@@ -121,12 +121,14 @@ class Transport:
         )
         try:
             response = call(request, timeout=timeout, metadata=metadata)
-            self._well(address)
-            return response
         except grpc.RpcError as error:
             raise self._told(of_rpc(error), address) from None
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
+        self._well(address)
+        if response is None:  # gRPC's for a status of success without a whole message
+            raise Error(grpc.StatusCode.INTERNAL, "the server ended the call without an answer")
+        return response
 
     def stream(self, path: str, request: Any, answer: Any, address: int, timeout: Optional[float] = None) -> Any:
         """Begins a call with many answers, which received reads. None: it may take any time."""

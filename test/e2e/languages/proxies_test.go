@@ -14,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -112,6 +114,55 @@ func TestRedirectsAreTold(t *testing.T) {
 		_, err := recommend(t, open(t, l, config{Target: front.URL, Retry: retry{BaseDelay: time.Hour.Seconds()}}), queue(target(t, "web"), 3, 50))
 		if wantCode(t, err, "UNKNOWN"); !strings.Contains(err.Message, "redirect") || attempts.Load() != 1 {
 			t.Errorf("%v after %d attempts", err, attempts.Load())
+		}
+	})
+}
+
+// The same over gRPC: a message that ends in the middle, and none at all although the status is that of success.
+func TestCallsThatAProxyCutsOff(t *testing.T) {
+	each(t, func(t *testing.T, l language) {
+		if l.rest {
+			return
+		}
+		message, err := proto.Marshal(&setpointv1.RecommendResponse{DesiredReplicas: 5, Action: "SCALE_UP"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+		for _, tt := range []struct {
+			name     string
+			first    []byte
+			status   bool
+			code     string
+			attempts int64
+		}{
+			{"half a message", framed[:len(framed)/2], false, "OK", 2},
+			{"a message without a status", framed, false, "OK", 2},
+			{"a status without a message", nil, true, map[string]string{"python": "INTERNAL", "node": "UNIMPLEMENTED"}[l.name], 1},
+		} {
+			var attempts atomic.Int64
+			front := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				body, status := framed, true
+				if attempts.Add(1) == 1 {
+					body, status = tt.first, tt.status
+				}
+				w.Header().Set("Content-Type", "application/grpc")
+				w.Header().Set("Trailer", "Grpc-Status")
+				_, _ = w.Write(body)
+				if status {
+					w.Header().Set("Grpc-Status", "0")
+				}
+			}))
+			front.Config.Protocols = new(http.Protocols)
+			front.Config.Protocols.SetUnencryptedHTTP2(true)
+			front.Start()
+			c := open(t, l, config{Target: front.Listener.Addr().String(), Insecure: true, Retry: fast})
+			got, failed := recommend(t, c, queue(target(t, "web"), 3, 50))
+			if wantCode(t, failed, tt.code); failed == nil && got.GetDesiredReplicas() != 5 || attempts.Load() != tt.attempts {
+				t.Errorf("%s: got %v after %d attempts, want %d", tt.name, got, attempts.Load(), tt.attempts)
+			}
+			c.do(t, map[string]any{"op": "close"})
+			front.Close()
 		}
 	})
 }
