@@ -200,6 +200,6 @@ func mayPass(err error) (least time.Duration, ok bool) {
 	return 0, false
 }
 
-// cutOff matches gRPC's words for a call that ended without an answer, as proxies end those of an instance that is gone:
-// its code then is by the number of the reset, or none.
-var cutOff = regexp.MustCompile(`RST_STREAM|without sending trailers`)
+// cutOff matches gRPC's words for a call that ended without an answer, or within it, as proxies end those of an instance
+// that is gone: its code then is by the number of the reset, or none.
+var cutOff = regexp.MustCompile(`RST_STREAM|without sending trailers|^unexpected EOF$`)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"math"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -478,6 +480,42 @@ func TestACreationIsTriedAgainByItsID(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+// A proxy that loses the server may end an answer in the middle, or leave out its status.
+func TestACallThatIsCutOffIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	message, err := proto.Marshal(&setpointv1.RecommendResponse{DesiredReplicas: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
+	for name, first := range map[string][]byte{"in the middle": framed[:len(framed)-1], "in its head": framed[:3], "without a status": framed} {
+		var attempts atomic.Int64
+		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", "application/grpc")
+			w.Header().Set("Trailer", "Grpc-Status")
+			if attempts.Add(1) == 1 {
+				_, _ = w.Write(first)
+				return
+			}
+			_, _ = w.Write(framed)
+			w.Header().Set("Grpc-Status", "0")
+		}))
+		server.Config.Protocols = new(http.Protocols)
+		server.Config.Protocols.SetUnencryptedHTTP2(true)
+		server.Start()
+		client, err := setpoint.New(server.Listener.Addr().String(), setpoint.WithRetry(setpoint.Retry{BaseDelay: 1, MaxDelay: 1}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := client.Recommend(t.Context(), queue(web, 3, 50))
+		if err != nil || answer.GetDesiredReplicas() != 5 || attempts.Load() != 2 {
+			t.Errorf("%s: got %v, %v after %d attempts", name, answer, err, attempts.Load())
+		}
+		_ = client.Close()
+		server.Close()
 	}
 }
 
