@@ -5,7 +5,9 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/tls"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -111,6 +113,38 @@ func TestSourcesThatMisbehave(t *testing.T) {
 				t.Errorf("%v requests are counted as ok", requests)
 			}
 		})
+	}
+}
+
+// What stands between may quote the request in its errors and warnings: those reach everybody who sees the workload's status.
+func TestCredentialsThatAreQuotedAreNotTold(t *testing.T) {
+	token, pair, key := write(t, "a-token"), write(t, "ann:a-password"), write(t, "a-key-of-an-api")
+	for name, source := range map[string]func(*Source){
+		"bearer": func(s *Source) { s.Prometheus.BearerTokenFile = token },
+		"basic":  func(s *Source) { s.Prometheus.BasicAuthFile = pair },
+		"header": func(s *Source) { s.Prometheus.HeaderFiles = map[string]string{"X-Key": key} },
+	} {
+		for kind, answer := range map[string]string{
+			"error":   `{"status":"error","errorType":"bad_data","error":%q}`,
+			"warning": `{"status":"success","warnings":[%q],"data":{"resultType":"vector","result":[]}}`,
+		} {
+			prom := newFakeProm(t, func(w http.ResponseWriter, r *http.Request) {
+				_, password, _ := r.BasicAuth()
+				sent := fmt.Sprintf("sent %s %s %s", r.Header.Get("Authorization"), password, r.Header.Get("X-Key"))
+				w.Header().Set("Content-Type", "application/json")
+				_, _ = fmt.Fprintf(w, answer, sent)
+			})
+			set := promSource(t, prom.URL, source, func(s *Source) { s.Prometheus.InsecureCredentials = true })
+			_, err := set.Samples(t.Context(), promQuery("up"))
+			if err == nil || !strings.Contains(err.Error(), "sent ") || !strings.Contains(err.Error(), "…") {
+				t.Fatalf("%s, %s: got %v", name, kind, err)
+			}
+			for _, secret := range []string{"a-token", "a-password", base64.StdEncoding.EncodeToString([]byte("ann:a-password")), "a-key-of-an-api"} {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("%s, %s: it tells %s: %v", name, kind, secret, err)
+				}
+			}
+		}
 	}
 }
 

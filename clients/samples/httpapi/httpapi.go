@@ -263,6 +263,31 @@ func (h *Client) authorize(header http.Header) error {
 	return nil
 }
 
+// leastSecret is the length from which on a value is taken for a secret, not for a tenant's id.
+const leastSecret = 6
+
+// Discreet returns what the server said without the credentials that it gets, which a proxy may quote.
+func (h *Client) Discreet(said string) string {
+	sent := http.Header{}
+	if h.authorize(sent) != nil {
+		return ""
+	}
+	for _, values := range sent {
+		_, credential, _ := strings.Cut(values[0], " ")
+		secrets := []string{values[0], credential}
+		if pair, err := base64.StdEncoding.DecodeString(credential); err == nil && h.basic != nil {
+			_, password, _ := strings.Cut(string(pair), ":")
+			secrets = append(secrets, password)
+		}
+		for _, secret := range secrets {
+			if len(secret) >= leastSecret {
+				said = strings.ReplaceAll(said, secret, "…")
+			}
+		}
+	}
+	return said
+}
+
 // isJSON reports whether a content type may be JSON. Some servers send plain text, or none.
 func isJSON(contentType string) bool {
 	if contentType == "" {

@@ -91,7 +91,7 @@ func (b *Source) Ask(ctx context.Context, q source.Query) (any, error) {
 			return nil, err
 		}
 	}
-	return readAnswer(status, body)
+	return readAnswer(status, body, b.server.Discreet)
 }
 
 // send sends a request and returns the answer.
@@ -120,8 +120,8 @@ type promAnswer struct {
 }
 
 // readAnswer parses an answer. It does not quote a body that is no answer of Prometheus' API,
-// such as a proxy's.
-func readAnswer(status int, body []byte) (any, error) {
+// such as a proxy's, and what it quotes goes through discreet.
+func readAnswer(status int, body []byte, discreet func(string) string) (any, error) {
 	ok := status/100 == 2
 	if !ok && status != http.StatusBadRequest && status != http.StatusUnprocessableEntity && status != http.StatusServiceUnavailable {
 		return nil, httpapi.StatusFailure(status)
@@ -130,13 +130,17 @@ func readAnswer(status int, body []byte) (any, error) {
 	err := json.Unmarshal(body, &a)
 	switch {
 	case err == nil && a.Status == "error":
+		a.Error = discreet(a.Error)
 		return nil, a.failure()
 	case !ok:
 		return nil, httpapi.StatusFailure(status)
 	case err != nil, a.Status != "success":
 		return nil, errNoAnswer()
 	}
-	v := vector{warnings: a.Warnings}
+	var v vector
+	for _, warning := range a.Warnings {
+		v.warnings = append(v.warnings, discreet(warning))
+	}
 	if a.IsPartial {
 		v.warnings = append(v.warnings, "its result is partial")
 	}
