@@ -1,12 +1,15 @@
 package redis
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -130,6 +133,51 @@ func TestAURLOfTheOtherKindIsTold(t *testing.T) {
 		}
 		if err == nil || !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
+
+// A server without the command AUTH, as one of which an operator has renamed it, quotes the password.
+func TestErrorsDoNotQuoteThePassword(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer func() { _ = conn.Close() }()
+				commands := make([]byte, 64<<10)
+				for {
+					n, err := conn.Read(commands)
+					if err != nil {
+						return
+					}
+					for range bytes.Count(commands[:n], []byte("*")) {
+						_, _ = fmt.Fprint(conn, "-ERR unknown command 'AUTH', with args beginning with: 'hunter2' \r\n")
+					}
+				}
+			})
+		}
+	})
+	s, err := New(Options{Addresses: []string{listener.Addr().String()}, Password: "hunter2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = s.Close(); _ = listener.Close(); serving.Wait() }()
+	_, timeErr := s.Time(t.Context())
+	for _, err := range []error{s.Ping(t.Context()), timeErr} {
+		if err == nil || !strings.Contains(err.Error(), "unknown command") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("got %v", err)
+		}
+		if !errors.Is(err, store.ErrUnavailable) {
+			t.Errorf("%v is not that the store is away", err)
 		}
 	}
 }

@@ -137,8 +137,30 @@ func ofCommand(err error) error {
 	return err
 }
 
+// quoted is what a server says of a command that it does not know: its arguments. Those of AUTH, which an operator may have
+// renamed, are the password.
+var quoted = regexp.MustCompile(`,? with args beginning with:.*`)
+
+// WithoutArguments leaves out of the text of an error what a server quotes of a command.
+func WithoutArguments(text string) string { return quoted.ReplaceAllString(text, "") }
+
+// discreetError is an error whose text lacks what a server quotes.
+type discreetError struct {
+	error
+	text string
+}
+
+// Error implements error.
+func (e *discreetError) Error() string { return e.text }
+
+// Unwrap returns the error.
+func (e *discreetError) Unwrap() error { return e.error }
+
 // operationError wraps a command's error.
 func (s *Store) operationError(ctx context.Context, operation string, err error) error {
+	if text := WithoutArguments(err.Error()); text != err.Error() {
+		err = &discreetError{err, text}
+	}
 	if ctxErr := ctx.Err(); ctxErr != nil {
 		return fmt.Errorf("%s: %w: %w (%w)", operation, store.ErrUnavailable, ctxErr, err)
 	}

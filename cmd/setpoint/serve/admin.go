@@ -2,6 +2,7 @@ package serve
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 
@@ -101,5 +102,7 @@ type driverLog struct{ log *zap.Logger }
 
 // Printf implements go-redis' logger.
 func (l driverLog) Printf(_ context.Context, format string, v ...any) {
-	l.log.Sugar().Debugf("redis: "+format, v...)
+	if l.log.Core().Enabled(zap.DebugLevel) {
+		l.log.Debug("redis: " + redis.WithoutArguments(fmt.Sprintf(format, v...)))
+	}
 }
