@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -71,7 +72,7 @@ func (o *Options) connect(ctx context.Context, network, address string) (conn ne
 			// As an error of dialing, since no command was sent.
 			err = &net.OpError{Op: "dial", Net: network, Addr: raw.RemoteAddr(), Err: err}
 		}
-		conn = secure
+		conn = secureConn{secure, o.Timeout}
 	}
 	if err == nil && o.Secrets.SentinelPassword != nil && slices.Contains(o.Addresses, address) {
 		err = authenticate(ctx, conn, o.SentinelUsername, o.Secrets.SentinelPassword())
@@ -81,6 +82,26 @@ func (o *Options) connect(ctx context.Context, network, address string) (conn ne
 		return nil, true, err
 	}
 	return conn, false, nil
+}
+
+// secureConn is a TLS connection of which go-redis finds before a command that the other side has closed it, as it does of one
+// without TLS: else each of those that there were when Redis started anew would cost a command, and the breaker its pause.
+type secureConn struct {
+	*tls.Conn
+	timeout time.Duration
+}
+
+// SyscallConn implements syscall.Conn.
+func (c secureConn) SyscallConn() (syscall.RawConn, error) {
+	below, is := c.NetConn().(syscall.Conn)
+	if !is {
+		return nil, errors.ErrUnsupported
+	}
+	// Of bytes that nobody has read go-redis takes the first, without a limit: they may be none of an answer.
+	if err := c.SetReadDeadline(time.Now().Add(c.timeout)); err != nil {
+		return nil, err
+	}
+	return below.SyscallConn()
 }
 
 // tlsFor is the configuration of a connection to an address; nil: plain text.

@@ -78,6 +78,49 @@ func TestAnUntrustedServerIsTriedAgainWithNewSecrets(t *testing.T) {
 	}
 }
 
+// Connections that Redis has closed meanwhile, as one that starts anew, cost no command, under TLS either.
+func TestClosedConnectionsAreNotUsed(t *testing.T) {
+	t.Parallel()
+	const connections = 12
+	secure := redistest.NewTLS(t)
+	for name, config := range map[string]redistest.Config{"plain": {}, "TLS": {TLS: secure}} {
+		server := redistest.Start(t, config)
+		s := openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) {
+			o.TLS, o.PoolSize, o.BreakerPause = nil, connections, time.Hour
+			if config.TLS != nil {
+				o.TLS = secure.Config()
+			}
+		})
+		admin := server.Client(t)
+		remove := func() {
+			if _, err := s.Delete(t.Context(), swapped); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := admin.Do(t.Context(), "client", "pause", 60_000, "write").Err(); err != nil {
+			t.Fatal(err)
+		}
+		var removing sync.WaitGroup
+		for range connections {
+			removing.Go(remove)
+		}
+		for s.Stats().Connections < connections {
+			time.Sleep(time.Millisecond)
+		}
+		if err := admin.Do(t.Context(), "client", "unpause").Err(); err != nil {
+			t.Fatal(err)
+		}
+		removing.Wait()
+		if err := admin.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
+			t.Fatal(err)
+		}
+		remove()
+		if trips := s.Stats().BreakerTrips; trips > 0 {
+			t.Errorf("%s: the breaker opened %d times", name, trips)
+		}
+	}
+}
+
 // A command that is refused for its password is sent again at once if there is a new one, and only
 // then. Nothing else here looks for it.
 func TestARefusedPasswordIsTriedAgainWithNewSecrets(t *testing.T) {

@@ -146,8 +146,7 @@ func (o Options) Validate() error {
 }
 
 // idleTime is how long a connection may be idle before it is closed rather than used. Load balancers forget connections
-// after some minutes (AWS' after 350 s), and under TLS go-redis can't see before a command that one was closed, whose
-// reply is lost then.
+// after some minutes (AWS' after 350 s), some without a word.
 const idleTime = 4 * time.Minute
 
 // universal are the options of go-redis. It retries nothing: see command.
