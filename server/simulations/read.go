@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -77,16 +78,28 @@ func readSimulation(ctx context.Context, req *setpointv1.SimulateRequest, defaul
 			r.refuse(field, "%s", what)
 		}
 	}
+	r.violations = validation.Distinct(r.violations) // the world is checked with each spec
 	s.runs = s.world.Columns(specs)
 	return s, r.violations
 }
 
-// problem is what a check of the scenario with a spec has found, by the field: of a fleet and what happens to it that is
-// the scenario's.
+// ofTheWorld matches the paths that Check has of a scenario, as opposed to an autoscaler.
+var ofTheWorld = regexp.MustCompile(`^(duration|loop|load|start|price|workload|events|fleet)\b`)
+
+// fields are where a request without a scenario has what Check names so.
+var fields = map[string]string{
+	"duration": "duration", "loop.syncPeriod": "syncPeriod", "load": "load", "start": "startTime",
+	"workload.replicas": "workload.initialReplicas", "workload.startup": "workload.startupDelay",
+}
+
+// problem is what a check of the world with a spec has found, by the field.
 func (r *simulationReader) problem(i int, err error) (field, what string) {
 	path, problem, found := strings.Cut(err.Error(), ": ")
-	if found && (strings.HasPrefix(path, "fleet") || strings.HasPrefix(path, "events[")) {
+	if found && r.req.GetScenario() != "" && ofTheWorld.MatchString(path) {
 		return "scenario." + path, strings.ReplaceAll(problem, "\n", "; ")
+	}
+	if field, found = fields[path]; found && r.req.GetScenario() == "" {
+		return field, problem
 	}
 	return r.specField(i), err.Error()
 }

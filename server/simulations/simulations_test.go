@@ -216,6 +216,14 @@ func TestSimulationsThatAreRefused(t *testing.T) {
 			r.Spec.Metrics = append(r.Spec.Metrics, proto.CloneOf(r.Spec.Metrics[0]))
 			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"1m", "2m"}, IdleUsage: []string{"1m"}}
 		}, codes.InvalidArgument, "workload.usagePerLoad[1]: must be that of metrics[0], which has the same name: cpu"},
+		"no length": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario, r.Load, r.Workload = "", []*setpointv1.LoadPoint{{Value: 5}}, &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"1m"}}
+			r.Specs, r.Spec = []*setpointv1.SimulatedSpec{{Spec: r.GetSpec()}, {Spec: r.GetSpec()}}, nil
+		}, codes.InvalidArgument, "[duration: is 0s, must be between 1s and 8784h0m0s]"},
+		"too many replicas": {func(r *setpointv1.SimulateRequest) {
+			r.Scenario, r.Load = "", []*setpointv1.LoadPoint{{}, {Offset: durationpb.New(time.Hour), Value: 5}}
+			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"1m"}, InitialReplicas: new(int32(1e6))}
+		}, codes.InvalidArgument, "[workload.initialReplicas: is 1000000, must be between 0 and 20000]"},
 		"a usage that is too large": {func(r *setpointv1.SimulateRequest) {
 			r.Scenario, r.Load = "", []*setpointv1.LoadPoint{{}, {Offset: durationpb.New(time.Hour), Value: 5}}
 			r.Workload = &setpointv1.SimulatedWorkload{UsagePerLoad: []string{"10Ti"}}
