@@ -133,6 +133,12 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 	agent.awaitReady()
 	refused(1)
 	still(second, first, 2, 6)
+	text, _ := agent.doctor()
+	for _, want := range []string{"may not list pods in namespace " + second.native.namespace + ":", "Autoscalers: 6, HorizontalPodAutoscalers: 1"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("doctor does not say %q:\n%s", want, text)
+		}
+	}
 	a.release.Upgrade(a.chart, a.values)
 	refused(0)
 	second.native.awaitReplicas("cpu", 6)
