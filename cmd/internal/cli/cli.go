@@ -349,7 +349,12 @@ func Failure(err error) string {
 	if err == nil || errors.Is(err, ErrQuiet) {
 		return ""
 	}
-	return "setpoint: " + printable.NoCommand(printable.Block(strings.TrimPrefix(describe(err), "setpoint: ")))
+	return "setpoint: " + Text(err)
+}
+
+// Text is the message of an error without the program's name.
+func Text(err error) string {
+	return printable.NoCommand(printable.Block(strings.TrimPrefix(describe(err), "setpoint: ")))
 }
 
 // describe prints an error for a person: of a status all violations, a line each.

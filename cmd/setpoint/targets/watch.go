@@ -111,12 +111,12 @@ func (c *watchCommand) follow(cmd *cobra.Command, client *setpoint.Client, req *
 	for r, err := range client.WatchDecisions(cmd.Context(), req, func(err error) {
 		switch {
 		case status.Code(err) == codes.Unauthenticated: // the token may have been replaced
-			fmt.Fprintln(stderr, "refused, trying once more with the credentials that there are now: "+printable.Text(err.Error()))
+			fmt.Fprintln(stderr, "refused, trying once more with the credentials that there are now: "+cli.Text(err))
 		case away:
 		case begun:
-			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+printable.Text(err.Error()))
+			fmt.Fprintln(stderr, "interrupted, trying again until the server is back: "+cli.Text(err))
 		default: // the watch gives up after some attempts
-			fmt.Fprintln(stderr, "no answer yet, trying again a few times: "+printable.Text(err.Error()))
+			fmt.Fprintln(stderr, "no answer yet, trying again a few times: "+cli.Text(err))
 		}
 		away = true
 	}) {

@@ -111,7 +111,7 @@ func TestInvalidWatchesAreRefused(t *testing.T) {
 func TestAWatchThatNeverBeganSaysSo(t *testing.T) {
 	t.Parallel()
 	got := run(t, "", "targets", "watch", "--server=127.0.0.1:1")
-	if got.Code != cli.ExitFailed || got.Stdout != "" || strings.Contains(got.Stderr, "is back") || strings.Count(got.Stderr, "no answer yet, trying again a few times: ") != 1 ||
+	if got.Code != cli.ExitFailed || got.Stdout != "" || strings.Contains(got.Stderr, "is back") || strings.Contains(got.Stderr, "rpc error") || strings.Count(got.Stderr, "no answer yet, trying again a few times: ") != 1 ||
 		!strings.HasSuffix(got.Stderr, "(Unavailable)\n") {
 		t.Errorf("exit code %d, %q, %s", got.Code, got.Stdout, got.Stderr)
 	}
@@ -142,7 +142,7 @@ func TestAWatchWhoseTokenExpiresSaysSo(t *testing.T) {
 	go func() { _ = s.Serve(l) }()
 	defer s.Stop()
 	got := run(t, "", "targets", "watch", "--server="+l.Addr().String())
-	if got.Code != cli.ExitFailed || server.asked.Load() != 2 || strings.Contains(got.Stderr, "until the server is back") ||
+	if got.Code != cli.ExitFailed || server.asked.Load() != 2 || strings.Contains(got.Stderr, "until the server is back") || strings.Contains(got.Stderr, "rpc error") ||
 		!strings.HasPrefix(got.Stderr, "refused, trying once more with the credentials that there are now: ") || !strings.HasSuffix(got.Stderr, "setpoint: expired (Unauthenticated)\n") {
 		t.Errorf("exit code %d after %d streams: %s", got.Code, server.asked.Load(), got.Stderr)
 	}
