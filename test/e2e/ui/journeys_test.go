@@ -102,6 +102,13 @@ func TestTheEditorCompletes(t *testing.T) {
 	p.wait("completed", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").innerText.includes("stabilizationWindowSeconds")`)
 	p.spec("spec: {maxReplicas: 5} # " + strings.Repeat("a long line ", 100))
 	p.wait("a wrapped line", `((box) => box.innerText.includes("a long line") && box.scrollWidth <= box.clientWidth)(document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-scroller"))`)
+
+	// Tab indents: keys alone lead out of it, and both readers and listeners are told how.
+	p.waitText("Tab indents. Escape, then Tab, leaves the editor.")
+	p.wait("told to listeners", `document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").getAttribute("aria-label").includes("Escape, then Tab")`)
+	eval[int](p, `(document.querySelector(".pg-editor").shadowRoot.querySelector(".cm-content").focus(), 0)`)
+	p.press(kb.Escape, kb.Tab)
+	p.wait("elsewhere", `!document.activeElement.matches(".pg-editor")`)
 }
 
 // A state is saved to a file and opened from it; another file is refused with an explanation.

@@ -531,6 +531,16 @@ func TestLabelsOfChartsCanBeRead(t *testing.T) {
 	}
 }
 
+// The first reading of a metric is a point: no line leads to it.
+func TestOneReadingIsAPoint(t *testing.T) {
+	s := site(t)
+	recommend(t, s, request("web-00", "queue", 30))
+	p := s.blank(t)
+	p.scheme("light")
+	p.goTo(webPage)
+	p.wait("a point in the colour of the metric", `(c => c && [...new Uint32Array(c.getContext("2d").getImageData(0, 0, c.width, c.height).data.buffer)].includes(0xff005ed5))(document.querySelectorAll(".chart canvas")[1])`)
+}
+
 // Where the pointer is, charts tell the decision that a click would choose: when it was, its count, and what was read.
 func TestChartsTellWhatThePointerIsAt(t *testing.T) {
 	s := site(t, "--allow-evaluation-time")

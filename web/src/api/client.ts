@@ -59,6 +59,10 @@ async function send(input: RequestInfo | URL, init: RequestInit = {}): Promise<R
   return response;
 }
 
+/** For how long a request is waited for before a view says so, ms: what it shows may be old. */
+export const silent = 12_000;
+export const unanswered = (): SetpointError => new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while.");
+
 let made: JsonClient | undefined;
 
 /** The page's client. Views poll by themselves, so a call has one more attempt at most; a lost watch waits up to half a minute. */

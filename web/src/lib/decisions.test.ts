@@ -6,7 +6,7 @@ import { tryPath } from "../target/try";
 import { adjustments, plain, stageName, turned } from "./adjustments";
 import { basisOf, changed, counts, lastChange, merge, told, usually } from "./decisions";
 import { steps, sum } from "./explained";
-import { between, columns, day, dayBefore, nearest } from "./points";
+import { alone, between, columns, day, dayBefore, nearest } from "./points";
 import { story } from "./story";
 
 const t0 = Date.UTC(2026, 0, 1, 12);
@@ -216,4 +216,12 @@ test("a chart's count is the one that was: a change that failed, was not made or
   const log = [change(0, "APPLIED"), change(5, "APPLIED"), change(9, "FAILED")];
   assert.deepEqual([undefined, at(2), at(7)].map((scaled) => lastChange(scaled, log)), [5, 5, 7].map((s) => t0 + s * 1000), "an override's change is a change, too");
   assert.ok(Number.isNaN(lastChange(undefined, [])));
+});
+
+// A line needs two ends: a first reading, and one between two that failed, are drawn as points.
+test("values that no line leads to are points", () => {
+  assert.deepEqual(alone([1]), [0]);
+  assert.deepEqual(alone([undefined, 1, undefined]), [1]);
+  assert.deepEqual(alone([1, undefined, 2, null, 3, null, undefined, 4]), [4, 7]);
+  assert.deepEqual(alone([null, undefined]), []);
 });

@@ -50,3 +50,10 @@ export const day = 86_400;
 
 /** The steps of the day before, at the same time of day; clocks that were changed meanwhile are none. */
 export const dayBefore = (of: readonly Point[], from: number, to: number): Point[] => between(of, from - day, to - day).map(([t, n]) => [t + day, n]);
+
+/** The places of values that no line leads to or from: those beside them are missing. */
+export function alone(values: ArrayLike<number | null | undefined>): number[] {
+  const known = Array.from(values).flatMap((v, i) => (v === undefined ? [] : [i])); // undefined: of other series only
+  const missing = (k: number) => known[k] === undefined || values[known[k]!] === null;
+  return known.filter((i, k) => values[i] !== null && missing(k - 1) && missing(k + 1));
+}

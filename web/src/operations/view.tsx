@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, type SetpointError, type CallerJson as Caller, type InstanceJson as Instance, type ListCallersResponseJson, type ListInstancesResponseJson, type StoreStateJson as StoreState } from "@setpoint-dev/client/json";
-import { get } from "../api/client";
+import { get, silent, unanswered } from "../api/client";
 import { Problem } from "../components/problem";
 import { Ago, At, useNow } from "../components/time";
 import { bytes, compact, duration, integer, millis, seconds } from "../lib/format";
@@ -17,7 +17,7 @@ interface Read<T> {
 }
 
 /** Reads an address again and again while it is shown; waits longer where it is refused. */
-function usePolled<T>(path: string, took?: (value: T) => void): Read<T> {
+export function usePolled<T>(path: string, took?: (value: T) => void): Read<T> {
   const [read, set] = useState<Read<T>>({ value: undefined, error: undefined });
   const then = useRef(took);
   then.current = took;
@@ -26,6 +26,7 @@ function usePolled<T>(path: string, took?: (value: T) => void): Read<T> {
     let timer: ReturnType<typeof setTimeout>;
     const poll = async () => {
       let wait = every;
+      const slow = setTimeout(() => set((r) => ({ value: r.value, error: unanswered() })), silent);
       try {
         const value = await get<T>(path, abort.signal);
         then.current?.(value);
@@ -37,6 +38,8 @@ function usePolled<T>(path: string, took?: (value: T) => void): Read<T> {
         // Who may not read it is told once.
         if (error.code === "PERMISSION_DENIED" || error.code === "UNAUTHENTICATED") return;
         if (error.code !== "UNAVAILABLE" && error.code !== "DEADLINE_EXCEEDED") wait = 60_000;
+      } finally {
+        clearTimeout(slow);
       }
       timer = setTimeout(poll, wait);
     };
@@ -88,7 +91,7 @@ export function OperationsView() {
   return (
     <div class="page operations">
       <h1>Operations</h1>
-      {instances.error && instances.error.code !== "PERMISSION_DENIED" && <Problem error={instances.error} what="The instances can't be read." />}
+      {instances.error && instances.error.code !== "PERMISSION_DENIED" && <Problem error={instances.error} what={instances.value ? "Not up to date." : "The instances can't be read."} />}
       {instances.error?.code === "PERMISSION_DENIED" && (
         <p class="card muted">
           Instances and the store are shown to callers with the right <code>operate</code>, which the service's policy file does not give you. What you use

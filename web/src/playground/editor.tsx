@@ -131,7 +131,7 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
           // After Escape, Tab leaves the editor.
           keymap.of([...defaultKeymap, ...historyKeymap, indentWithTab]),
           theme,
-          EditorView.contentAttributes.of({ "aria-label": latest.current.label, tabindex: "0" }),
+          EditorView.contentAttributes.of({ "aria-label": `${latest.current.label}. Tab indents; Escape, then Tab, leaves the editor.`, tabindex: "0" }),
           EditorView.updateListener.of((u) => {
             if (!u.docChanged || u.transactions.some((t) => t.annotation(fromOutside))) return;
             const text = u.state.doc.toString();
@@ -169,5 +169,10 @@ export function Editor(props: { label: string; value: string; onChange: (value: 
     });
     v.dispatch(setDiagnostics(v.state, found));
   }, [props.marks]);
-  return <div ref={box} class="pg-editor" />;
+  return (
+    <>
+      <div ref={box} class="pg-editor" />
+      <p class="pg-hint">Tab indents. Escape, then Tab, leaves the editor.</p>
+    </>
+  );
 }

@@ -9,7 +9,7 @@ import { type Bounds, within } from "../lib/bounds";
 import { changed, counts } from "../lib/decisions";
 import { compact, count, duration, integer, localTime as clockText, millis } from "../lib/format";
 import { isSame, newestAt, reading, wanted, type Reading } from "../lib/metrics";
-import { between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
+import { alone, between, columns, day, dayBefore, nearest, type Point } from "../lib/points";
 import { plainText, shown } from "../lib/text";
 import { color } from "../theme";
 
@@ -485,7 +485,7 @@ export function MetricChart(props: MetricChart) {
     ],
     series: [
       {},
-      { stroke: () => color(tone), width: 1.75, points: { show: false } },
+      { stroke: () => color(tone), width: 1.75, points: { show: false, size: 5, fill: () => color(tone), filter: (u) => alone(u.data[1]!) } },
       { stroke: () => color("muted"), width: 1.25, dash: [6, 4], points: { show: false } },
     ],
   });

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError, SetpointError, type DecisionJson as Decision, type ListDecisionsResponseJson, type TargetJson as Target } from "@setpoint-dev/client/json";
-import { get, serviceNow } from "../api/client";
+import { get, serviceNow, silent, unanswered } from "../api/client";
 import { watch, type Link } from "../api/watch";
 import { merge, most } from "../lib/decisions";
 import { inTurn } from "../lib/turns";
@@ -17,9 +17,6 @@ export interface Live<T> {
   link: Link;
   error: SetpointError | undefined;
 }
-
-/** For how long a request is waited for before the page says so, ms. */
-const silent = 12_000;
 
 export const useTarget = (name: string): [Live<Target>, () => void] => useLive(name, async (signal) => {
   if (await targets.isMember(name, signal)) throw new SetpointError("NOT_FOUND", "A member of a fleet has no record.");
@@ -89,7 +86,7 @@ export function useLive<T>(name: string, ask: (signal: AbortSignal) => Promise<T
     };
     // It is also read periodically, because the log may omit repeated decisions.
     const poll = setInterval(() => {
-      if (asking && Date.now() - asking >= silent) fail(new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while."));
+      if (asking && Date.now() - asking >= silent) fail(unanswered());
       if (!missing || !logged) later();
       if (unread) void readDecisions();
     }, 15_000);

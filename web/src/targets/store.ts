@@ -2,7 +2,7 @@
 // are called at most a few times per second, however many decisions arrive.
 
 import { asError, SetpointError, type DecisionJson as Decision, type FleetJson as Fleet, type ListDecisionsResponseJson, type ListTargetsResponseJson, type MetricStatusJson as MetricStatus, type TargetJson as Target, type WatchedDecisionJson as WatchedDecision } from "@setpoint-dev/client/json";
-import { clockAsked, get, serviceNow } from "../api/client";
+import { clockAsked, get, serviceNow, unanswered } from "../api/client";
 import { storedFleets } from "../api/fleets";
 import { watch, type Link, type Watcher } from "../api/watch";
 import { millis } from "../lib/format";
@@ -691,7 +691,7 @@ export class TargetsStore {
   private pass(): void {
     this.asked = 0;
     const { loading, loaded, error } = this.snapshot;
-    if (loading && loaded === 0 && !error && Date.now() - this.begun >= silent) this.snapshot = { ...this.snapshot, error: new SetpointError("DEADLINE_EXCEEDED", "The service has not answered for a while.") };
+    if (loading && loaded === 0 && !error && Date.now() - this.begun >= silent) this.snapshot = { ...this.snapshot, error: unanswered() };
     const since = serviceNow() / 1000 - hour;
     for (const row of this.rows) {
       row.spark.cut(since);
