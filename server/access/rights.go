@@ -73,6 +73,12 @@ func Audited(method string) bool {
 	return r.changes && r.verb != policy.Recommend
 }
 
+// Reads reports whether a call reads what is stored for its answer, or to change it in a few bytes.
+func Reads(method string) bool {
+	r := rights[method]
+	return r.verb == policy.Read || !r.encoded && (r.verb == policy.Configure || r.verb == policy.Delete)
+}
+
 // Authorize returns PERMISSION_DENIED unless the caller may make a unary call about what its message
 // names: a target, or all of a list. A message that names nothing concerns no target: Permit is enough,
 // if the call has an entry in rights.

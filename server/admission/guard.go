@@ -54,11 +54,13 @@ type Guard struct {
 	// decoding limits the memory of large messages of methods that decode none themselves, such as
 	// Simulate, apart from that of recommendations.
 	decoding *gate.Gate
+	// reading limits the memory of what calls read from the store, apart from both.
+	reading *gate.Gate
 }
 
 // New returns a guard, and registers its metrics.
 func New(options Options) (*Guard, error) {
-	g := &Guard{options: options, decoding: gate.OfProcess(waitingToDecode)}
+	g := &Guard{options: options, decoding: gate.OfProcess(waitingToDecode), reading: gate.OfProcess(waitingToRead)}
 	if err := g.newLimiter(); err != nil {
 		return nil, err
 	}

@@ -171,10 +171,16 @@ func (m *received) enter(ctx context.Context) error {
 		return nil
 	case ctx.Err() != nil:
 		return apierror.OfContext(ctx)
-	case m.guard.Limiter == nil:
+	}
+	return m.guard.refuseLarge()
+}
+
+// refuseLarge refuses a call because others use the memory.
+func (g *Guard) refuseLarge() error {
+	if g.Limiter == nil {
 		return limit.Refusal{Reason: limit.LargeRequests, RetryAfter: time.Second}.Err()
 	}
-	return m.guard.Limiter.Refuse(limit.LargeRequests).Err()
+	return g.Limiter.Refuse(limit.LargeRequests).Err()
 }
 
 // receivedStream decodes the messages of a stream.

@@ -17,34 +17,12 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 	"github.com/setpoint-dev/setpoint/server/record"
-	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
-// listedAtOnce is how many records are loaded at once for a list, and listsAtOnce, per
-// processor, how many such loads run at a time: records may be a thousand times as large as
-// their entries in a list.
-const listedAtOnce, listsAtOnce = 50, 2
-
-// enterList waits until records may be loaded for a list: only a few lists load at a time.
-// Call leave afterwards. The error is the context's.
-func (s *Targets) enterList(ctx context.Context) (leave func(), err error) {
-	leave = func() { <-s.lists }
-	select {
-	case s.lists <- struct{}{}:
-		return leave, nil
-	default:
-	}
-	err = waits.For(ctx, waits.List, func() error {
-		select {
-		case s.lists <- struct{}{}:
-			return nil
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	})
-	return leave, err
-}
+// listedAtOnce is how many records are loaded at once for a list: they may be a thousand times as large as their entries in
+// it. How many lists load at a time is limited before (admission.ReadInTurn).
+const listedAtOnce = 50
 
 // listRequest is what requests of lists by key have.
 type listRequest interface {
@@ -97,11 +75,6 @@ func (s *Targets) list(ctx context.Context, method string, of store.Store, req l
 // only as many as fit into the room, in bytes, but at least one. It returns how many of the keys it
 // covered.
 func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTargetsResponse, req *setpointv1.ListTargetsRequest, keys []store.Key, room *int) (kept int, err error) {
-	leave, err := s.enterList(ctx)
-	if err != nil {
-		return 0, apierror.OfContext(ctx)
-	}
-	defer leave()
 	loaded, errs := s.targets.Load(ctx, keys)
 	for i, key := range keys {
 		target := &setpointv1.Target{Name: key.String()}

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
+	"github.com/setpoint-dev/setpoint/server/waits"
 	"github.com/setpoint-dev/setpoint/stages"
 )
 
@@ -29,7 +30,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 		return // of another version
 	}
 	if len(known.Recommendations) > manyRecommendations || len(use.GetStages().GetSchedules()) > manySchedules {
-		leave, err := s.enterList(ctx)
+		leave, err := s.enterOutlook(ctx)
 		if err != nil {
 			return
 		}
@@ -94,7 +95,28 @@ func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *s
 const (
 	manyRecommendations = 256
 	manySchedules       = 8
+	// outlooksAtOnce is how many of these, per processor.
+	outlooksAtOnce = 2
 )
+
+// enterOutlook waits until a long outlook may be computed. Call leave afterwards. The error is the context's.
+func (s *Targets) enterOutlook(ctx context.Context) (leave func(), err error) {
+	leave = func() { <-s.outlooks }
+	select {
+	case s.outlooks <- struct{}{}:
+		return leave, nil
+	default:
+	}
+	err = waits.For(ctx, waits.List, func() error {
+		select {
+		case s.outlooks <- struct{}{}:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
+	return leave, err
+}
 
 // specInUse returns the spec of the last decision; nil if it is unknown: the stored spec may be
 // another one.

@@ -95,23 +95,28 @@ func (s *Recommendations) recommendStored(ctx context.Context, req *setpointv1.R
 	return j.Answer()
 }
 
-// storedRoom waits until there is enough memory to process that many stored bytes. A call whose message holds memory does
-// not wait: it gets more, or is refused.
-func (s *Recommendations) storedRoom(ctx context.Context, bytes int) (leave func(), err error) {
+// storedRoom waits until there is enough memory to process that many stored bytes. Who waits has called free, or the bytes
+// of all who wait would be held. A call whose message holds memory does not wait: it gets more, or is refused.
+func (s *Recommendations) storedRoom(ctx context.Context, bytes int, free func()) (leave func(), freed bool, err error) {
 	if of := gate.Of(ctx); of != nil && of.Holds() {
 		if !of.More(int64(bytes) * storedGrowth) {
-			return nil, s.requests.Refuse(limit.LargeRequests)
+			return nil, false, s.requests.Refuse(limit.LargeRequests)
 		}
-		return func() {}, nil
+		return func() {}, false, nil
 	}
-	pass := new(gate.Pass)
-	if err := s.requests.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, bytes > mostSmallStored); err != nil {
-		return nil, err
+	pass, large := new(gate.Pass), bytes > mostSmallStored
+	if !s.requests.Gate.TryEnter(pass, large) {
+		if freed = large; freed {
+			free()
+		}
+		if err := s.requests.Enter(ctx, admission.TicketOf(ctx), access.CallerOf(ctx).Name(), pass, large); err != nil {
+			return nil, freed, err
+		}
 	}
 	if !pass.Read(int64(bytes) * storedGrowth) {
-		return nil, s.requests.Refuse(limit.LargeRequests)
+		return nil, freed, s.requests.Refuse(limit.LargeRequests)
 	}
-	return pass.Leave, nil
+	return pass.Leave, freed, nil
 }
 
 // mostSmallStored is the size up to which stored bytes count as small, and storedGrowth how much

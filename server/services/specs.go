@@ -158,7 +158,7 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 	room := maxListBytes
 	var err error
 	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, s.stored.Specs(), req, func(keys []store.Key) (int, bool, error) {
-		specs, kept, err := s.loadSpecs(ctx, keys, room)
+		specs, kept, err := s.stored.SpecsOf(ctx, keys, room)
 		if err != nil {
 			return 0, false, apierror.OfStored(ctx, req.GetParent(), err)
 		}
@@ -175,16 +175,6 @@ func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTarge
 		return nil, err
 	}
 	return response, nil
-}
-
-// loadSpecs loads some specs, for a limited number of lists at a time.
-func (s *Targets) loadSpecs(ctx context.Context, keys []store.Key, room int) ([]*setpointv1.TargetSpec, int, error) {
-	leave, err := s.enterList(ctx)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer leave()
-	return s.stored.SpecsOf(ctx, keys, room)
 }
 
 // DeleteTargetSpec deletes a stored spec.

@@ -37,8 +37,8 @@ type Targets struct {
 	fleets   *fleets.Fleets
 	sources  stored.Sources
 	watches  *watches.Watches
-	// lists is a semaphore for loading the parts of lists.
-	lists chan struct{}
+	// outlooks is a semaphore for long ones.
+	outlooks chan struct{}
 }
 
 // NewTargets returns the service, with the targets of the recommendations' service.
@@ -46,7 +46,7 @@ func NewTargets(r *Recommendations, engine store.Engine, log store.Log, watch wa
 	pages := pagetoken.New(engine)
 	return &Targets{
 		targets: r.targets, requests: r.requests, log: log, pages: pages, stored: r.stored, fleets: r.fleets, sources: r.sources, watches: watches.New(watch, pages),
-		lists: make(chan struct{}, listsAtOnce*runtime.GOMAXPROCS(0)),
+		outlooks: make(chan struct{}, outlooksAtOnce*runtime.GOMAXPROCS(0)),
 	}
 }
 

@@ -51,7 +51,11 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 
 // outcome returns the outcome that answers a poll.
 func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outcome, error) {
-	for first := true; ; first = false {
+	leave, entered := func() {}, false
+	defer func() { leave() }()
+	var fetched *Fetched
+	var fetchedFor store.Version // of the spec
+	for {
 		records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
 		if err != nil {
 			return nil, err
@@ -90,16 +94,23 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		if poll.Current == nil && !q.spec.GetAssumeApplied() && !(ages{q.now, maxAge(q.spec)}).fresh(scaled) {
 			return nil, q.noScale() // before anything is fetched or decoded
 		}
-		var fetched *Fetched
-		if !answered {
+		if !answered && (fetched == nil || fetchedFor != records[0].Version) {
 			if fetched, err = t.fetch(ctx, key, q.spec, q.observed, q.now); err != nil {
 				return nil, err
 			}
+			fetchedFor = records[0].Version
 		}
-		known, again, err := t.decide(ctx, q, fetched, first)
-		if again {
-			continue
+		if !entered {
+			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), func() { q, records, decided = nil, nil, nil })
+			if err != nil {
+				return nil, err
+			}
+			leave = left
+			if entered = true; freed { // another poll may have decided meanwhile
+				continue
+			}
 		}
+		known, err := t.decide(ctx, q, fetched)
 		if err == nil && known.undecided == nil && (poll.DryRun || q.unrecorded) {
 			t.remember(by, records, known.recommendation.GetEvaluationTime().AsTime().UnixNano(), known)
 		}
@@ -147,27 +158,16 @@ func (q *question) noScale() error {
 	return fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, maxAge(q.spec))
 }
 
-// decide decides on a poll. again reports, only if look is set, that another poll has decided
-// meanwhile: all who wait to decode a large observation would do so in turn.
-func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, look bool) (decided *outcome, again bool, err error) {
-	leave, err := t.options.Room(ctx, len(q.observed.Value)+len(q.records[0].Value))
-	if err != nil {
-		return nil, false, err
-	}
-	defer leave()
-	if look && len(q.observed.Value) > largeObservation && fetched == nil {
-		if records, err := t.parts.LoadParts(ctx, q.key, store.Specs, ""); err != nil || records[1].Version != q.records[1].Version {
-			return nil, err == nil, err
-		}
-	}
+// decide decides on a poll.
+func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched) (*outcome, error) {
 	observed, err := decodeObservation(q.observed)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	q.now = t.options.Clock() // fetching and waiting may have taken a while
 	request, err := t.request(q, observed, fetched)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	if q.begins {
 		t.begin(ctx, request)
@@ -175,14 +175,14 @@ func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched, loo
 	request.DryRun = request.DryRun || q.unrecorded
 	response, err := t.options.Recommend(ctx, request, record.Poll{Spec: q.spec.GetEtag(), After: q.record.Last.ID, AfterAt: q.record.Last.At, Shadows: shadows.Specs(q.spec)})
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	return newOutcome(&setpointv1.Recommendation{
 		DesiredReplicas: response.GetDesiredReplicas(), CurrentReplicas: response.GetCurrentReplicas(),
 		Action: response.GetAction(), RecommendationId: response.GetRecommendationId(), Reason: response.GetReason(),
 		EvaluationTime: response.GetEvaluationTime(), Status: response.GetStatus(),
 		Adjustments: response.GetAdjustments(), PlainDesiredReplicas: response.PlainDesiredReplicas,
-	}, response.GetError(), q.spec), false, nil
+	}, response.GetError(), q.spec), nil
 }
 
 // begin has a target whose count nobody knows begin where its metrics want it, if that is more than assumed: a workload
@@ -203,10 +203,6 @@ func (t *Targets) begin(ctx context.Context, request *setpointv1.RecommendReques
 		request.Scale.SpecReplicas = max(request.GetScale().GetSpecReplicas(), response.GetDesiredReplicas())
 	}
 }
-
-// largeObservation is the size, in bytes, from which decoding an observation takes longer than
-// another look at the store.
-const largeObservation = 32 << 10
 
 // answers reports whether the last decision answers polls.
 func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool {

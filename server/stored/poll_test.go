@@ -79,9 +79,15 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 	room := make(chan struct{}, 1)
 	targets, err := stored.New(engine, stored.Options{
 		Clock: func() time.Time { return now },
-		Room: func(context.Context, int) (func(), error) {
+		Room: func(_ context.Context, _ int, free func()) (func(), bool, error) {
+			select {
+			case room <- struct{}{}:
+				return func() { <-room }, false, nil
+			default:
+			}
+			free()
 			room <- struct{}{}
-			return func() { <-room }, nil
+			return func() { <-room }, true, nil
 		},
 		Recommend: func(ctx context.Context, req *setpointv1.RecommendRequest, poll record.Poll) (*setpointv1.RecommendResponse, error) {
 			decodes.Add(1)

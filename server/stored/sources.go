@@ -151,7 +151,7 @@ func (t *Targets) podNames(ctx context.Context, spec *setpointv1.TargetSpec, rec
 	if !slices.ContainsFunc(queriedMetrics(spec), perPod) {
 		return names, nil
 	}
-	leave, err := t.options.Room(ctx, len(record.Value))
+	leave, _, err := t.options.Room(ctx, len(record.Value), func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -42,9 +42,9 @@ type Options struct {
 	// existing one, or returns why there is none; settled is called with whether the record was
 	// stored. Nil: unlimited.
 	Place func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (settled func(stored bool), err error)
-	// Room waits until there is enough memory to decode that many bytes; leave is
-	// called when everything decoded is free again. Nil: no waiting.
-	Room func(ctx context.Context, bytes int) (leave func(), err error)
+	// Room waits until there is enough memory to decode that many bytes; leave is called when everything decoded is
+	// free again. Before it waits it calls free, which frees what was loaded, and reports that it did. Nil: no waiting.
+	Room func(ctx context.Context, bytes int, free func()) (leave func(), freed bool, err error)
 	// Left is called after a record of the part was deleted. May be nil.
 	Left func(part store.Part, key store.Key)
 }
@@ -80,7 +80,7 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 		}
 	}
 	if o.Room == nil {
-		o.Room = func(context.Context, int) (func(), error) { return func() {}, nil }
+		o.Room = func(context.Context, int, func()) (func(), bool, error) { return func() {}, false, nil }
 	}
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
@@ -132,11 +132,16 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 	if err != nil {
 		return store.Record{}, err
 	}
-	leave, err := t.options.Room(ctx, len(record.Value))
+	leave, freed, err := t.options.Room(ctx, len(record.Value), func() { record = store.Record{} })
 	if err != nil {
 		return store.Record{}, err
 	}
 	defer leave()
+	if freed {
+		if record, err = t.load(ctx, part, of, key); err != nil {
+			return store.Record{}, err
+		}
+	}
 	return store.Change(ctx, of, key, record, maxSwaps, func(more store.Usage) (func(bool), error) {
 		return t.options.Place(ctx, part, key, more)
 	}, next)

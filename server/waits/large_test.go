@@ -184,3 +184,49 @@ func TestReportsThatHoldMemoryEnd(t *testing.T) {
 		t.Errorf("%.0f bytes are held of nothing", held)
 	}
 }
+
+// However many calls read what is stored at once, few have records in memory.
+func TestFewRecordsAreReadAtOnce(t *testing.T) {
+	t.Parallel()
+	release := make(chan struct{})
+	var holds atomic.Bool
+	var reading, most atomic.Int64
+	metrics := prometheus.NewRegistry()
+	s := servertest.Start(t, func(su *servertest.Setup) {
+		su.Options.Registerer = metrics
+		su.Store.OnLoad = func(ctx context.Context, key store.Key, load servertest.LoadFunc) (store.Record, error) {
+			if holds.Load() {
+				n := reading.Add(1)
+				defer reading.Add(-1)
+				for was := most.Load(); n > was && !most.CompareAndSwap(was, n); was = most.Load() {
+				}
+				select {
+				case <-release:
+				case <-ctx.Done():
+				}
+			}
+			return load(ctx, key)
+		}
+	})
+	s.Recommend(t, servertest.WebRequest(t))
+	holds.Store(true)
+	n, may := 50*runtime.GOMAXPROCS(0), 33*runtime.GOMAXPROCS(0) // of 1 MiB each, in 32 MiB per processor
+	var callers sync.WaitGroup
+	for range n {
+		callers.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			defer cancel()
+			if _, err := s.Targets.GetTarget(ctx, &setpointv1.GetTargetRequest{Name: servertest.Web}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	servertest.Eventually(t, func() bool {
+		return servertest.Read(t, metrics)["calls_in_flight"] >= float64(n) && reading.Load() > int64(may/2)
+	})
+	close(release)
+	callers.Wait()
+	if got := most.Load(); got > int64(may) {
+		t.Errorf("%d records are read at once, want at most %d", got, may)
+	}
+}

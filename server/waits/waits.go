@@ -29,7 +29,7 @@ const (
 	Simulation
 	// Large is memory to read a large message, or to decode a large observation.
 	Large
-	// List is the turn to load records for a list.
+	// List is the turn to read records for an answer, or to compute a long outlook.
 	List
 	// Translation is a place to transcode a message of REST.
 	Translation
