@@ -917,7 +917,7 @@ func TestTransportOfFirstCalls(t *testing.T) {
 }
 
 // An address of this machine is called without the proxies of the environment: another machine would get what may
-// travel without TLS because it stays here.
+// travel without TLS because it stays here. Other addresses are called by them over gRPC.
 func TestLocalAddressesNeedNoProxy(t *testing.T) {
 	s := service.Start(t)
 	each(t, func(t *testing.T, l language) {
@@ -947,6 +947,13 @@ func TestLocalAddressesNeedNoProxy(t *testing.T) {
 		wantCode(t, err2, "OK")
 		if len(asked) > 0 {
 			t.Errorf("the proxy was asked %q", <-asked)
+		}
+		if !l.rest { // fetch of Node.js uses none
+			_, err2 = recommend(t, open(t, l, config{Target: "setpoint.invalid:9090", Insecure: true, Retry: retry{MaxAttempts: 1}}), queue(target(t, "web"), 3, 50))
+			wantCode(t, err2, "UNAVAILABLE")
+			if len(asked) == 0 || !strings.HasPrefix(<-asked, "CONNECT setpoint.invalid:9090 ") {
+				t.Error("another machine was called without the proxy")
+			}
 		}
 	})
 }
