@@ -32,7 +32,7 @@ func NewForecasts(t *Targets, engine store.Store) (*forecasts.Rings, error) {
 	if err != nil {
 		return nil, err
 	}
-	return forecasts.New(records, counted, forecasts.Options{Shares: t.Options.Shares(), Away: &t.Watch.Away}), nil
+	return forecasts.New(records, counted, forecasts.Options{Shares: t.Options.Shares(), Away: &t.Watch.Away, Missed: t.missedPast}), nil
 }
 
 // foresees reports whether a decision has a forecast.

@@ -96,7 +96,7 @@ func (m *metrics) collectors(t *Targets) []prometheus.Collector {
 			Name: "setpoint_unwritten_targets", Help: "Targets with decisions not yet written to the history store.",
 		}, func() float64 { return float64(t.outage.pending()) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "setpoint_histories_went_back_total", Help: "Histories that were older in the store than this instance knew, or missing though nobody deleted them: the store has lost data. What is more than 15 s older is restored.",
+			Name: "setpoint_histories_went_back_total", Help: "Histories that were older in the store than this instance knew, or missing though nobody deleted them, as pasts of forecasts: the store has lost data. What is more than 15 s older is restored.",
 		}, func() float64 { return float64(t.wentBack.Load()) }),
 	)
 }

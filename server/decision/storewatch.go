@@ -103,7 +103,7 @@ func (w *storeWatch) Check(ctx context.Context) {
 	}
 	if n := w.targets.countMissing(ctx); n > 0 {
 		w.wentBack += uint64(n)
-		w.targets.Log.Warn("histories that were known here are gone from the store, and nobody deleted their targets: it has lost data, or evicts keys; their windows and policy periods start anew",
+		w.targets.Log.Warn("histories, or pasts of forecasts, that were known here are gone from the store, and nobody deleted their targets: it has lost data, or evicts keys; their windows and policy periods, or forecasts, start anew",
 			zap.Int("targets", n))
 	}
 	if n := w.targets.outage.pending(); n > 0 {

@@ -153,16 +153,21 @@ func TestAHistoryThatVanishedIsTold(t *testing.T) {
 		deleted       time.Duration // after the first one, 0: never
 		remains       bool
 		guessed, lost bool
-		endless       bool // records live for ever
+		endless       bool          // records live for ever
+		past          time.Duration // when the past of a forecast, which is missing, was read, after the first decision; 0: there was none
 	}{
-		{"lost", time.Minute, 0, false, true, true, false},
-		{"deleted", time.Minute, time.Second, false, true, false, false},
-		{"deleted, made anew and lost", time.Minute, -time.Second, false, true, true, false},
-		{"perhaps expired", ttl/2 + 1, 0, false, true, false, false},
-		{"not known here", time.Minute, 0, false, false, false, false},
-		{"there", time.Minute, 0, true, true, false, false},
-		{"lost, and lived for ever", time.Minute, 0, false, true, true, true},
-		{"lived for ever, and its deletion may be forgotten", 13 * time.Hour, 0, false, true, false, true},
+		{"lost", time.Minute, 0, false, true, true, false, 0},
+		{"deleted", time.Minute, time.Second, false, true, false, false, 0},
+		{"deleted, made anew and lost", time.Minute, -time.Second, false, true, true, false, 0},
+		{"perhaps expired", ttl/2 + 1, 0, false, true, false, false, 0},
+		{"not known here", time.Minute, 0, false, false, false, false, 0},
+		{"there", time.Minute, 0, true, true, false, false, 0},
+		{"lost, and lived for ever", time.Minute, 0, false, true, true, true, 0},
+		{"lived for ever, and its deletion may be forgotten", 13 * time.Hour, 0, false, true, false, true, 0},
+		{"the past alone", time.Minute, 0, true, true, true, false, time.Minute},
+		{"the past, deleted after it was read", time.Minute, time.Minute + time.Second, true, true, false, false, time.Minute},
+		{"the past, made anew after a deletion and lost", 10 * time.Minute, time.Minute, true, true, true, false, 5 * time.Minute},
+		{"the past, of which the deletion may be forgotten", ttl, 0, true, true, false, false, time.Minute},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -186,7 +191,9 @@ func TestAHistoryThatVanishedIsTold(t *testing.T) {
 					stored = known
 				}
 				r := rounds{Targets: targets}
-				r.found(&queue{key: key, record: known, guessed: tt.guessed}, stored)
+				if r.found(&queue{key: key, record: known, guessed: tt.guessed}, stored); tt.past != 0 {
+					targets.missedPast(key, since.Add(tt.past))
+				}
 				targets.Watch.Check(t.Context())
 				targets.Watch.Check(t.Context())
 				want := map[bool]int{true: 1}[tt.lost]

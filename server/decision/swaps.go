@@ -195,9 +195,23 @@ const deletionsLast = 24 * time.Hour
 // missed records that a history is missing that this instance knew. Of one that may have expired, or whose deletion may be
 // forgotten, nothing is said.
 func (t *Targets) missed(key store.Key, known store.Record) {
-	updated, since, ok := codec.Times(known.Value)
+	if updated, since, ok := codec.Times(known.Value); ok {
+		t.miss(key, time.Unix(0, updated), since)
+	}
+}
+
+// clocksDiffer is by how much the clocks of a deletion and of a read may differ.
+const clocksDiffer = time.Minute
+
+// missedPast is missed for the past of a forecast, which was there at that time.
+func (t *Targets) missedPast(key store.Key, read time.Time) {
+	t.miss(key, read, read.Add(-clocksDiffer).UnixNano())
+}
+
+// miss records that something of a target is missing that was known at an instant. Deletions before since do not explain it.
+func (t *Targets) miss(key store.Key, known time.Time, since int64) {
 	ttl := cmp.Or(t.Options.HistoryTTL, deletionsLast)
-	if !ok || t.deletions == nil || t.clock.now().Sub(time.Unix(0, updated)) > ttl/2 {
+	if t.deletions == nil || t.clock.now().Sub(known) > ttl/2 {
 		return
 	}
 	t.missingMu.Lock()
@@ -207,7 +221,7 @@ func (t *Targets) missed(key store.Key, known store.Record) {
 	}
 }
 
-// countMissing counts the histories that are missing although nobody deleted their targets, and returns how many. It drops
+// countMissing counts the targets whose histories, or pasts, are missing although nobody deleted them, and returns how many. It drops
 // them if the store does not say.
 func (t *Targets) countMissing(ctx context.Context) (lost int) {
 	t.missingMu.Lock()

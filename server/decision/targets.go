@@ -75,7 +75,7 @@ type Targets struct {
 	Forecasts *forecasts.Rings
 	// Recordings keeps what targets are asked; nil: nothing does.
 	Recordings *recordings.Recordings
-	// wentBack counts the histories that were older in the store than here, or missing. missing are those of which the next
+	// wentBack counts the histories that were older in the store than here, or missing, as pasts of forecasts. missing are those of which the next
 	// check of the store asks whether they were deleted, with their Since.
 	wentBack  atomic.Uint64
 	missingMu sync.Mutex

@@ -305,6 +305,51 @@ func TestADistantPast(t *testing.T) {
 	}
 }
 
+// TestAPastThatVanishedIsTold is that a past is told once that was there when it was last read, unless it may have expired.
+func TestAPastThatVanishedIsTold(t *testing.T) {
+	t.Parallel()
+	for age, told := range map[time.Duration]int{time.Hour: 1, 15 * 24 * time.Hour: 0, 0: 0} { // 0: there was none
+		synctest.Test(t, func(t *testing.T) {
+			part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			key, missed := servertest.KeyOf(servertest.Web), 0
+			var read time.Time
+			rings := forecasts.New(part, part, forecasts.Options{Shares: shares.Options{Clock: time.Now, Log: zap.NewNop()}, Away: new(atomic.Bool), Missed: func(of store.Key, at time.Time) {
+				if missed++; of != key || !at.Equal(read) {
+					t.Errorf("%v at %s is missing, want %s", of, at, read)
+				}
+			}})
+			defer rings.Close()
+			basis := forecast.Basis{Shape: 1}
+			recall := func() {
+				of := &stages.Forecast{Settings: forecast.Settings{Quantile: 90, Zone: time.UTC}}
+				rings.Recall(t.Context(), []forecasts.Asked{{Key: key, Now: time.Now(), Of: of, Past: &stages.Past{Basis: basis}}})
+				time.Sleep(forecast.Length)
+			}
+			if age > 0 {
+				ring := new(forecast.Ring)
+				ring.Add(forecast.Closed{Bucket: forecast.BucketOf(time.Now().Add(-age)), Replicas: 3, Of: basis.Hash()}, &basis, forecast.Daily)
+				if _, err := part.CompareAndSwap(t.Context(), store.Swap{Key: key, Value: ring.Append(nil)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			recall()
+			read = time.Now()
+			recall()
+			if _, err := part.Delete(t.Context(), key); err != nil || missed > 0 {
+				t.Fatal(missed, err)
+			}
+			recall()
+			recall()
+			if missed != told {
+				t.Errorf("with a past that is %s old it was told %d times, want %d", age, missed, told)
+			}
+		})
+	}
+}
+
 // TestLostQuarters is that what is not written is counted, and that a ring takes a target's room of its cluster until
 // it is deleted.
 func TestLostQuarters(t *testing.T) {

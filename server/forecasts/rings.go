@@ -62,6 +62,9 @@ type Options struct {
 	Shares shares.Options
 	// Away reports that the store does not answer.
 	Away *atomic.Bool
+	// Missed is called with a target whose past is missing that was there at that time of the clock, and counted for days to
+	// come: the store has lost it, or somebody deleted the target. Nil: nobody cares.
+	Missed func(key store.Key, read time.Time)
 }
 
 // outlook is what a ring says in one bucket, by these settings and that basis.
@@ -69,8 +72,13 @@ type outlook struct {
 	bucket   int64
 	basis    uint32
 	settings forecast.Settings
+	// read is when the past was read, in nanoseconds since the Unix epoch; 0: there was none, or one that may have expired since.
+	read int64
 	forecast.Outlook
 }
+
+// expiringAfter is how many buckets without a new value the past of a target may expire: half of those that it is kept for.
+const expiringAfter = int64(14 * 24 * time.Hour / forecast.Length)
 
 // Closed is a quarter of an hour of a target that is over, to be added to its ring.
 type Closed struct {
@@ -197,12 +205,27 @@ func (f *Rings) load(ctx context.Context, all []*Asked) {
 			fail(j, "what is stored of its past can't be read: "+err.Error())
 			continue
 		}
-		past, of := j.Past, j.Of
-		ring.Rebase(&past.Basis)
+		past, of, now := j.Past, j.Of, f.options.Shares.Clock()
 		o := outlook{bucket: forecast.BucketOf(j.Now), basis: past.Basis.Hash(), settings: of.Settings}
+		if forecast.BucketOf(now)-ring.Newest() < expiringAfter {
+			o.read = now.UnixNano()
+		} else if !records[i].Exists() {
+			f.missed(j.Key)
+		}
+		ring.Rebase(&past.Basis)
 		o.Outlook = ring.Outlook(&of.Settings, o.bucket)
 		past.Outlook = o.Outlook
 		f.keep(j.Key, o)
+	}
+}
+
+// missed tells of a past that is missing, if it was there when it was last read.
+func (f *Rings) missed(key store.Key) {
+	f.mu.Lock()
+	read := f.outlooks[key].read
+	f.mu.Unlock()
+	if read != 0 && f.options.Missed != nil {
+		f.options.Missed(key, time.Unix(0, read))
 	}
 }
 

@@ -76,6 +76,9 @@ type Ring struct {
 // mostBases limits the bases of a ring: those of the day, of the night, of an edit, and one more. The values of another one are scaled.
 const mostBases = 4
 
+// Newest returns the newest bucket; 0: there is none.
+func (r *Ring) Newest() int64 { return r.last }
+
 func (r *Ring) first() int64 { return r.last - int64(len(r.values)) + 1 }
 
 // at returns the value of a bucket; below 0: there is none.
