@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestArguments(t *testing.T) {
@@ -34,9 +35,7 @@ func TestReportsAreWritten(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
 	o := &options{json: filepath.Join(folder, "r.json"), markdown: filepath.Join(folder, "r.md")}
-	if err := o.write(&report.Report{Scenarios: []report.Scenario{{Name: "x", Title: "A title"}}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, o.write(&report.Report{Scenarios: []report.Scenario{{Name: "x", Title: "A title"}}}))
 	for file, want := range map[string]string{o.json: `"name": "x"`, o.markdown: "### A title"} {
 		text, err := os.ReadFile(file)
 		if err != nil || !bytes.Contains(text, []byte(want)) {

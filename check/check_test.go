@@ -17,6 +17,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/lint"
@@ -36,9 +37,7 @@ func recorded(t *testing.T, scenarios ...*recording.Scenario) []Recording {
 	var out bytes.Buffer
 	w := recording.NewWriter(&out)
 	for _, s := range scenarios {
-		if err := w.Write(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Write(s))
 	}
 	return []Recording{{Name: "recorded.jsonl", Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(out.Bytes())), nil }}}
 }
@@ -47,9 +46,7 @@ func recorded(t *testing.T, scenarios ...*recording.Scenario) []Recording {
 func run(t *testing.T, old, now, rules string, recordings []Recording) *Report {
 	t.Helper()
 	s, err := ReadSettings("rules", []byte(rules))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c := &Changes{Old: NewSide(asIs), New: NewSide(asIs)}
 	if old != "" {
 		err = c.Old.Read("web.yaml", strings.NewReader(old))
@@ -57,13 +54,9 @@ func run(t *testing.T, old, now, rules string, recordings []Recording) *Report {
 	if err == nil {
 		err = c.New.Read("web.yaml", strings.NewReader(now))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := Run(t.Context(), &Input{Settings: s, Changes: c, Recordings: recordings, Tell: func(err error) { t.Log(err) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 
@@ -88,20 +81,14 @@ func TestFiguresAreThoseOfTheBackTest(t *testing.T) {
 	got := run(t, old, careful, "rules: {different: 10}", flight())
 	h := got.Specs[0].History
 	reader, err := os.Open(examples + "flight.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = reader.Close() }()
 	scenario, err := recording.NewReader("", reader).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	specs := side(t, "a.yaml", careful).specs
 	spec, stages := specOf(&specs[0])
 	want, err := replay.RunBacktest(t.Context(), scenario, &replay.Question{Spec: spec, Stages: stages})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	loop := want.ClosedLoop
 	if h.Old.ReplicaHours != loop.Recorded.ReplicaHours || h.New.ReplicaHours != loop.Other.ReplicaHours || h.New.Changes != loop.Other.Ups+loop.Other.Downs ||
 		h.New.Most != loop.Other.Most || math.Abs(h.New.OpenReplicaHours-want.Other.ReplicaHours) > 1e-9 || h.DifferentSteps != want.Different || h.CoveredSeconds != want.CoveredSeconds || !h.AsOld {
@@ -153,14 +140,10 @@ func TestWithoutHistoryLintAlone(t *testing.T) {
 func first(t *testing.T) *recording.Scenario {
 	t.Helper()
 	reader, err := os.Open("../clients/kubernetes/recording/testdata/curated.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = reader.Close() }()
 	for s, err := range recording.NewReader("", reader).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(s.Steps) > 1 && s.Steps[0].Expect != nil {
 			return s
 		}
@@ -370,9 +353,7 @@ func TestTheSummaryIsSafeAndBounded(t *testing.T) {
 			Results: []Result{{Rule: "replica-hours", Status: Failed, Title: "t", Old: evil, New: evil, Why: strings.Repeat(evil, 100)}}})
 	}
 	var out, junit bytes.Buffer
-	if err := r.WriteMarkdown(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.WriteMarkdown(&out))
 	text := out.String()
 	if len(text) > 64<<10 {
 		t.Errorf("%d bytes", len(text))
@@ -391,9 +372,7 @@ func TestTheSummaryIsSafeAndBounded(t *testing.T) {
 	if !strings.Contains(text, "have no room here") || !strings.Contains(text, "and 200 more") {
 		t.Error("nothing says what is left out")
 	}
-	if err := r.WriteJUnit(&junit); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.WriteJUnit(&junit))
 	decoder := xml.NewDecoder(&junit)
 	for {
 		if _, err := decoder.Token(); err == io.EOF {
@@ -412,9 +391,7 @@ func TestReportsAreDeterministic(t *testing.T) {
 		got := run(t, scaler("web", 5)+"---\n"+scaler("api", 5), scaler("web", 6)+"---\n"+scaler("api", 7), "", recorded(t, first(t)))
 		var out bytes.Buffer
 		for _, write := range []func(io.Writer) error{got.WriteText, got.WriteMarkdown, got.WriteJUnit, got.WriteJSON, func(w io.Writer) error { return got.WriteSARIF(w, "v1") }} {
-			if err := write(&out); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, write(&out))
 		}
 		all[i] = out.String()
 	}
@@ -449,9 +426,7 @@ func TestChecksAreBounded(t *testing.T) {
 		many.WriteString("---\n" + scaler(fmt.Sprintf("web-%d", i), 5))
 	}
 	c := &Changes{Old: NewSide(asIs), New: NewSide(asIs)}
-	if err := c.New.Read("web.yaml", strings.NewReader(many.String())); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.New.Read("web.yaml", strings.NewReader(many.String())))
 	_, err := Run(t.Context(), &Input{Settings: Defaults(), Changes: c})
 	refuses("changes", err, "501 autoscalers change, more than 500")
 
@@ -658,9 +633,7 @@ func TestRecordingsOfOthersAreNotUsed(t *testing.T) {
 	}
 	for _, cluster := range []string{"demo", "staging", "third"} {
 		h.added = cluster == "third"
-		if err := h.take(t.Context(), "", in(cluster)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, h.take(t.Context(), "", in(cluster)))
 	}
 	for i, cluster := range []string{"demo", "staging", "demo"} {
 		if got := h.measured[h.changes[i]]; got.cluster != cluster || len(got.backtests)+got.UnusableCount != 1 || (got.mixed != nil) != (i == 2) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // repository is a real one.
@@ -39,17 +41,11 @@ func (r *repository) commit(files ...string) {
 	for i := 0; i < len(files); i += 2 {
 		path := filepath.Join(r.folder, files[i])
 		if files[i+1] == "" {
-			if err := os.Remove(path); err != nil {
-				r.t.Fatal(err)
-			}
+			fatal.If(r.t, os.Remove(path))
 			continue
 		}
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			r.t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(files[i+1]), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
+		fatal.If(r.t, os.MkdirAll(filepath.Dir(path), 0o755))
+		fatal.If(r.t, os.WriteFile(path, []byte(files[i+1]), 0o600))
 	}
 	r.git("add", "-A")
 	r.git("commit", "-q", "--allow-empty", "-m", "x")
@@ -59,9 +55,7 @@ func (r *repository) commit(files ...string) {
 func (r *repository) run(text string, recordings ...Recording) (*Report, error) {
 	r.t.Helper()
 	g, err := OpenRepository(r.t.Context(), r.folder)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, err)
 	at, err := g.Range(r.t.Context(), text)
 	if err != nil {
 		return nil, err
@@ -99,17 +93,13 @@ func TestChangesOfARange(t *testing.T) {
 	r.commit("web.yaml", scaler("web", 6), "gone.yaml", "", "folder/ü b.yaml", scaler("odd", 7), "values.yaml", "autoscaling: {maxReplicas: 6}\n",
 		"new.yaml", "kind: List\napiVersion: v1\nitems:\n- "+strings.ReplaceAll(strings.TrimSpace(own("new", 5)), "\n", "\n  ")+"\n",
 		"broken.yaml", strings.Replace(scaler("broken", 5), "minReplicas", "minReplica", 1), "pool.json", `{"id": "web", "maxReplicas": 5}`, "chart/hpa.yaml", "kind: HorizontalPodAutoscaler\nspec: {{ .Values.spec }}\n")
-	if err := os.Symlink("/etc/passwd", filepath.Join(r.folder, "link.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink("/etc/passwd", filepath.Join(r.folder, "link.yaml")))
 	r.git("checkout", "-q", "main")
 	r.commit("api.yaml", scaler("api", 9))
 	r.git("checkout", "-q", "change")
 	r.commit()
 	got, err := r.run("main...change")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const want = "failed; changed HorizontalPodAutoscaler shop/odd folder/ü b.yaml: warning; added Autoscaler shop/new new.yaml: warning; " +
 		"changed HorizontalPodAutoscaler shop/web web.yaml: warning; removed HorizontalPodAutoscaler shop/gone gone.yaml: warning; " +
 		"invalid broken.yaml: failed; unchecked chart/hpa.yaml: warning; unchecked pool.json: warning; unchecked values.yaml: warning"
@@ -173,9 +163,7 @@ func TestLargeFilesOfARange(t *testing.T) {
 	r.git("checkout", "-q", "-b", "change")
 	r.commit("web.yaml", scaler("web", 6), "large.yaml", "# maxReplicas\n"+strings.Repeat("#\n", maxFileBytes/2))
 	got, err := r.run("main...change")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text, want := outline(got), "warning; changed HorizontalPodAutoscaler shop/web web.yaml: not known; unchecked large.yaml: warning"; text != want {
 		t.Errorf("got  %s\nwant %s", text, want)
 	}
@@ -246,9 +234,7 @@ func TestWhatIsNotCheckedIsTold(t *testing.T) {
 	r := newRepository(t)
 	r.commit()
 	r.git("tag", "start")
-	if err := os.Symlink("../real.txt", filepath.Join(r.folder, "z.yaml")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink("../real.txt", filepath.Join(r.folder, "z.yaml")))
 	files := []string{}
 	for i := range 2 * maxProblems {
 		files = append(files, fmt.Sprintf("%d.yaml", i), "maxReplicaCount: 3\n")
@@ -295,9 +281,7 @@ func TestASpecThatCannotBeReadAnyMoreFails(t *testing.T) {
 			r.git("tag", "start")
 			if content == "" {
 				r.commit("web.yaml", "", "real.txt", scaler("web", 50))
-				if err := os.Symlink("real.txt", filepath.Join(r.folder, "web.yaml")); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, os.Symlink("real.txt", filepath.Join(r.folder, "web.yaml")))
 			}
 			if content != "" {
 				r.commit("web.yaml", content)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/lint"
 )
 
@@ -52,9 +53,7 @@ func TestRulesAsATeamWritesThem(t *testing.T) {
 	t.Parallel()
 	s, err := ReadSettings(RulesFile, []byte("rules: {different: 0, replicaHours: {level: warning}, atMaximum: off}\n"+
 		"lint: {failOn: never}\ntargets:\n- {match: batch/*, rules: {replicaHours: 20, history: off}}\n- {match: '*/web', rules: {history: error}}\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tt := range []struct {
 		key, object string
 		want        Limit
@@ -87,9 +86,7 @@ func TestTheOrderOfKeysSaysNothing(t *testing.T) {
 	const rules, targets = "rules: {different: %s, replicaHours: {level: warning}}\n", "targets: [{match: batch/*, rules: {replicaHours: 20}}]\n"
 	for _, file := range []string{fmt.Sprintf(rules, "{limit: 3, level: off}") + targets, targets + fmt.Sprintf(rules, "{level: off, limit: 3}")} {
 		s, err := ReadSettings(RulesFile, []byte(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := s.limit("different", "shop/web"); got != (Limit{3, Off}) {
 			t.Errorf("%s: different is %+v", file, got)
 		}
@@ -103,9 +100,7 @@ func TestTheOrderOfKeysSaysNothing(t *testing.T) {
 func TestTheExampleHasEveryKey(t *testing.T) {
 	t.Parallel()
 	s, err := ReadSettings("example", []byte(Example))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if s.Assumed.CPULimit != 1000 || len(s.Assumed.Idle) != 2 || len(s.Recordings) != 1 || !s.ignores("charts/a/b.yaml") || !s.ignores("overlays/x/patch.yaml") || s.ignores("overlays/x/y/patch.yaml") {
 		t.Errorf("%+v", s)
 	}

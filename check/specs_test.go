@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func asIs(own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions { return own }
@@ -25,9 +26,7 @@ func side(t *testing.T, files ...string) *Side {
 	t.Helper()
 	s := NewSide(asIs)
 	for i := 0; i < len(files); i += 2 {
-		if err := s.Read(files[i], strings.NewReader(files[i+1])); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Read(files[i], strings.NewReader(files[i+1])))
 	}
 	s.ready()
 	return s

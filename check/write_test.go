@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/check"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The address of the rules is that of the check's, not that of lint's.
@@ -29,9 +30,7 @@ func TestResultsHaveTheirCluster(t *testing.T) {
 		"SARIF": func(r *check.Report, w io.Writer) error { return r.WriteSARIF(w, "v1") },
 	} {
 		var east, west strings.Builder
-		if err := errors.Join(write(of("east"), &east), write(of("west"), &west)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(write(of("east"), &east), write(of("west"), &west)))
 		if east.String() == west.String() || !strings.Contains(east.String(), "east") {
 			t.Errorf("%s: %s", name, east.String())
 		}
@@ -44,9 +43,7 @@ func TestNoLineIsACommandOfTheRunner(t *testing.T) {
 	const evil = "::error title=Build::run this.yaml"
 	var out strings.Builder
 	r := &check.Report{Specs: []*check.SpecReport{{File: evil}}, Files: []check.Result{{File: evil}, {File: "  " + evil}}}
-	if err := r.WriteText(&out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.WriteText(&out))
 	for line := range strings.Lines(out.String()) {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") {
 			t.Errorf("a command: %q", line)

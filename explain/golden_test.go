@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -96,14 +97,10 @@ func golden(t *testing.T, name string, req *setpointv1.RecommendRequest, resp *s
 	t.Helper()
 	var out bytes.Buffer
 	out.WriteString("# " + Summary(resp) + "\n\n")
-	if err := Write(&out, req, resp, opts); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(&out, req, resp, opts))
 	path := filepath.Join("testdata", name+".txt")
 	if *update {
-		if err := os.WriteFile(path, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, out.Bytes(), 0o644))
 		return
 	}
 	want, err := os.ReadFile(path)

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/replay"
 )
@@ -104,9 +105,7 @@ func TestGoldenPodsLeftOut(t *testing.T) {
 func TestAllPodsListsEach(t *testing.T) {
 	req := thousand()
 	var out bytes.Buffer
-	if err := Write(&out, req, decide(t, replay.NewEngine(), req, ""), Options{AllPods: true}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(&out, req, decide(t, replay.NewEngine(), req, ""), Options{AllPods: true}))
 	for _, pod := range req.GetPods() {
 		if !strings.Contains(out.String(), "\n  "+pod.GetName()+"  ") {
 			t.Fatalf("%s is not listed", pod.GetName())
@@ -227,9 +226,7 @@ func TestHostileText(t *testing.T) {
 	resp.Status.Conditions[0].Message = "first\nsecond\x07\x1b]0;title\x07 " + strings.Repeat("long", 100)
 	resp.Explanation.Warnings = []string{"a\u00a0b\u2028c"}
 	var out bytes.Buffer
-	if err := Write(&out, req, resp, Options{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, Write(&out, req, resp, Options{}))
 	for _, problem := range textProblems(out.String(), defaultWidth) {
 		t.Error(problem)
 	}

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -15,15 +16,11 @@ func readRecordings(tb testing.TB, name string) []*recording.Scenario {
 	tb.Helper()
 	path := "../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz"
 	file, err := os.Open(path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	defer func() { _ = file.Close() }()
 	var out []*recording.Scenario
 	for scenario, err := range recording.NewReader(path, file).All() {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		out = append(out, scenario)
 	}
 	return out
@@ -83,9 +80,7 @@ func decide(tb testing.TB, engine *replay.Engine, req *setpointv1.RecommendReque
 	tb.Helper()
 	req.Explain = true
 	resp, err := engine.Recommend(tb.Context(), req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	if resp.GetDesiredReplicas() == resp.GetCurrentReplicas() {
 		return resp
 	}

@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -92,9 +93,7 @@ func TestStagesAreExplained(t *testing.T) {
 			if strings.Contains(name, "named") {
 				body = strings.Replace(body, `[{"metric": {"name": "queue"}`, `[{"metric": {"name": "queue", "selector": {"matchLabels": {"app": "web"}}}`, 1)
 			}
-			if err := protojson.Unmarshal([]byte(body+"}"), req); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, protojson.Unmarshal([]byte(body+"}"), req))
 			in, violations := conversion.Input(req, recommender.DefaultOptions())
 			around, more := conversion.Around(req, in, at)
 			if violations = append(violations, more...); len(violations) > 0 {
@@ -103,9 +102,7 @@ func TestStagesAreExplained(t *testing.T) {
 			around.Overrides = c.overrides
 			decision, _, _ := around.RecommendIn(nil, at, in, &recommender.History{}, nil)
 			var text strings.Builder
-			if err := explain.Write(&text, req, conversion.Response(&decision), explain.Options{Width: 200}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, explain.Write(&text, req, conversion.Response(&decision), explain.Options{Width: 200}))
 			if e := decision.Explanation; e != nil && strings.HasSuffix(name, "voter") {
 				if name := conversion.Response(&decision).GetExplanation().GetMetrics()[2].GetName(); name != "proposal/forecast" {
 					t.Errorf("the voter is named %q", name)
@@ -143,16 +140,14 @@ func TestSchedulesAheadAreExplained(t *testing.T) {
 		{Name: "fair", TimeZone: "UTC", At: at(-1439), Duration: day}, {Name: "fete", TimeZone: "UTC", At: at(-1439), EndCron: "0 4 * * *"}, {Name: "wrong", TimeZone: "Nowhere", At: at(-9999)},
 	}}}
 	var text strings.Builder
-	if err := explain.Write(&text, req, resp, explain.Options{Width: 200, Ahead: []*setpointv1.OutlookBounds{
+	fatal.If(t, explain.Write(&text, req, resp, explain.Options{Width: 200, Ahead: []*setpointv1.OutlookBounds{
 		{Time: at(0), MinReplicas: 2, MaxReplicas: 50},
 		{Time: at(30), MinReplicas: 2, MaxReplicas: 50, Event: "schedule \"office\x1b[31m\" begins to rise"},
 		{Time: at(31), MinReplicas: 3, MaxReplicas: 50},
 		{Time: at(60), MinReplicas: 20, MaxReplicas: 50, Event: `schedule "office" starts`},
 		{Time: at(61), MinReplicas: 20, MaxReplicas: 40, Event: `schedule "late" starts`},
 		{Time: at(1000), MinReplicas: 20, MaxReplicas: 30, Event: `schedule "far" ends`},
-	}}); err != nil {
-		t.Fatal(err)
-	}
+	}}))
 	const want = "\nSchedules: minReplicas 2, maxReplicas 50 from 06:00:00 on\n" +
 		"  schedule \"office[31m\" begins to rise at 06:30 UTC (in 30m): minReplicas 2, maxReplicas 50\n" +
 		"  schedule \"office\" starts at 02:00 America/New_York (07:00 UTC, in 1h): minReplicas 20, maxReplicas 50\n" +

@@ -3,6 +3,7 @@ package fleet
 import (
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -28,9 +29,7 @@ func BenchmarkStep(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
 					decoded, err := DecodeRecord(value)
-					if err != nil {
-						b.Fatal(err)
-					}
+					fatal.If(b, err)
 					next, answer, err := Step(at, &spec, &decoded, call)
 					if err != nil || (answer.Decision != nil) != (kind != "does not decide") {
 						b.Fatal(err, answer)

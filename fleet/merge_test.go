@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
@@ -143,12 +144,9 @@ func TestDigestsDecideAsAllPods(t *testing.T) {
 			for i := range inputs {
 				inputs[i] = r.input(s, at, replicas[i])
 				digest, err := NewDigest(at, inputs[i], s.Members[i].Name, s.Version)
-				if err != nil {
-					t.Fatal(err)
-				}
-				if digest, err = DecodeDigest(AppendDigest(nil, &digest)); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
+				digest, err = DecodeDigest(AppendDigest(nil, &digest))
+				fatal.If(t, err)
 				parts[i] = part{digest: &digest, at: at.UnixNano(), replicas: digest.Scale}
 			}
 			if r.chance(20) {
@@ -205,9 +203,7 @@ func mute(t *testing.T, s *Spec, at time.Time, in *recommender.Input, i int, p *
 		in.Pods[k].Ready = recommender.ReadyTrue
 	}
 	digest, err := NewDigest(at, in, s.Members[i].Name, s.Version)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p.digest, p.silent = &digest, true
 	in.PodMetrics = nil
 	for k := range in.Readings {

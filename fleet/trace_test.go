@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
@@ -121,15 +122,12 @@ func (w *world) call(c *cluster) {
 	id := recommender.ID{14: byte(w.ids >> 8), 15: byte(w.ids)}
 	before := AppendRecord(nil, &w.record)
 	next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: c.name, Digest: digest, Blind: err != nil, Off: c.replicas == 0 && !c.zero, ID: id})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	if !slices.Equal(before, AppendRecord(nil, &w.record)) {
 		w.t.Fatal("the given record has changed")
 	}
-	if w.record, err = DecodeRecord(AppendRecord(nil, &next)); err != nil {
-		w.t.Fatal(err)
-	}
+	w.record, err = DecodeRecord(AppendRecord(nil, &next))
+	fatal.If(w.t, err)
 	w.lost = max(w.lost, answer.Members.Lost)
 	if c.answer = answer; answer.Decision != nil {
 		w.decided = append(w.decided, *answer.Decision)
@@ -1050,9 +1048,7 @@ func TestSharesStayWithinTheFleetsBounds(t *testing.T) {
 			w.spec.Members[i].Weight = int32(r.between(1, 20))
 			w.spec.Members[i].Min = int32(r.IntN(2))
 		}
-		if err := w.spec.Validate(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.spec.Validate())
 		for range 200 {
 			for i, c := range w.clusters {
 				c.usage = int64(r.between(0, 150))
@@ -1110,14 +1106,10 @@ func lies(t *testing.T) {
 		for range 40 {
 			in := &recommender.Input{Spec: w.spec.Engine, Options: w.spec.Options, Scale: recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}}
 			digest, err := NewDigest(w.now, in, "c", w.spec.Version)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			lie(&digest)
 			next, answer, err := Step(w.now, w.spec, &w.record, &Call{Member: "c", Digest: digest, ID: recommender.ID{1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			w.record, c.silent = next, true
 			if d := w.last(); d.Current > 36 {
 				t.Fatalf("%d replicas count", d.Current)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 )
@@ -76,9 +77,7 @@ func TestDigestTextsAreBounded(t *testing.T) {
 		t.Errorf("%d bytes, want at most %d", len(b), most)
 	}
 	got, err := DecodeDigest(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text := got.Metrics[0].Error; !strings.HasSuffix(text, "ä"+cutOff) || len(text) > MaxTexts {
 		t.Errorf("%q", text)
 	}
@@ -124,13 +123,10 @@ func largest(t testing.TB, members, metrics int) (*Spec, Record, []Digest) {
 				in.Pods[k].Containers[0].Name = "app"
 			}
 			var err error
-			if digests[i], err = NewDigest(now, in, s.Members[i].Name, s.Version); err != nil {
-				t.Fatal(err)
-			}
+			digests[i], err = NewDigest(now, in, s.Members[i].Name, s.Version)
+			fatal.If(t, err)
 			next, _, err := Step(now, s, &record, &Call{Member: s.Members[i].Name, Digest: digests[i], ID: recommender.ID{byte(i), byte(now.Unix())}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			record = next
 		}
 	}
@@ -187,9 +183,7 @@ func FuzzDigest(f *testing.F) {
 		record := Record{}
 		for i := range s.Members {
 			next, _, err := Step(t0, s, &record, &Call{Member: s.Members[i].Name, Digest: d, ID: recommender.ID{1}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			record = next
 		}
 	})

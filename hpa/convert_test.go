@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -39,13 +40,9 @@ spec:
 func engine(t *testing.T, text string) (*hpa.Autoscaler, *simulation.Autoscaler) {
 	t.Helper()
 	read, err := hpa.ReadOne("f.yaml", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, err := read.Engine(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return read, a
 }
 

@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The same spec in each form. In the last two a number stands for a quantity, as curl may send it.
@@ -184,9 +185,7 @@ func TestObjectsAreNamedAfterTheirFile(t *testing.T) {
 func TestZeroReplicasAreJudgedWithTheOptions(t *testing.T) {
 	t.Parallel()
 	got, err := hpa.ReadOne("f.yaml", strings.NewReader("minReplicas: 0\n"+forms["the spec itself"]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := got.Engine(nil); err == nil || !strings.HasPrefix(err.Error(), "f.yaml:1: spec.minReplicas: ") {
 		t.Errorf("without the option: %v", err)
 	}

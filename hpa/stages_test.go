@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/stages"
 )
 
@@ -17,9 +18,7 @@ func TestEnginesHaveTheStagesOfFiles(t *testing.T) {
 	for _, form := range []string{`{"name": "clusters/c/namespaces/n/targets/t", `, `{"target": "clusters/c/namespaces/n/targets/t", `} {
 		read := func(text string) (*stages.Plan, error) {
 			a, err := hpa.ReadOne("spec.json", strings.NewReader(form+stagedSpec[1:]+text+"}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			engine, err := a.Engine(nil)
 			if err != nil {
 				return nil, err
@@ -68,9 +67,7 @@ func TestEnginesHaveTheFallbacksOfSpecs(t *testing.T) {
 		}
 	}
 	a, err := hpa.ReadOne("f.yaml", strings.NewReader(with(forms["a stored spec"])+`stages: {fallbacks: [{metric: "External:queue", ignore: true}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err = a.Engine(nil); err == nil || !strings.Contains(err.Error(), "spec.metrics[0].external.fallback: Forbidden: stages.fallbacks has one for External:queue, too") {
 		t.Errorf("both: %v", err)
 	}

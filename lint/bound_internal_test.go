@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Of a file that is too large to be looked at for lines, errors name the object.
@@ -14,9 +15,7 @@ func TestErrorsOfLargeFilesNameTheObject(t *testing.T) {
 	t.Parallel()
 	text := strings.Replace(autoscaler(5, 2, onCPU, ""), "spec:", "#"+strings.Repeat(" ", hpa.MaxLined)+"\nspec:", 1)
 	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
-	if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Read("f.yaml", strings.NewReader(text)))
 	if _, err := l.Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "f.yaml: shop/web: spec.maxReplicas: ") {
 		t.Error(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -104,9 +105,7 @@ func inBraces(text string) string {
 func TestADeadMemberIsReplacedWhereTheRuleFindsNothing(t *testing.T) {
 	t.Parallel()
 	load, err := simulation.NewTrace([]simulation.Point{{Value: 200}, {At: 10 * time.Minute, Value: 200}, {At: 11 * time.Minute, Value: 5000}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, percent := range []int{50, 59, 60, 61, 70} {
 		found := slices.ContainsFunc(check(t, fleetOf(12, 40, at(percent), thirds, "")), func(f Finding) bool { return f.Rule == "fleet-holds-dead" })
 		a := engine(t, autoscaler(12, 40, at(percent), ""), &setpointv1.RecommendOptions{})
@@ -117,9 +116,7 @@ func TestADeadMemberIsReplacedWhereTheRuleFindsNothing(t *testing.T) {
 		}
 		s.Events = []simulation.Event{{At: 5 * time.Minute, Kind: simulation.ClusterDown, Member: "c", For: 15 * time.Minute}}
 		result, err := simulation.RunFleet(t.Context(), s, a, simulation.Hold, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if replaced := result.Figures.Most > 12; replaced == found {
 			t.Errorf("target %d %%: found is %v, and at a load of several times what the others can take there are up to %d replicas", percent, found, result.Figures.Most)
 		}

@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/scenario"
@@ -72,9 +73,7 @@ func TestTextIsPlain(t *testing.T) {
 	t.Parallel()
 	findings := check(t, autoscaler(1, 10, `{type: External, external: {metric: {name: "q\e[31m\nf.yaml: error: x"}, target: {type: AverageValue, averageValue: "1"}}}`, ""))
 	var text bytes.Buffer
-	if err := WriteText(&text, findings, 1, 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteText(&text, findings, 1, 0))
 	if len(findings) == 0 || strings.Contains(text.String(), "\x1b") || strings.Contains(text.String(), "\nf.yaml") {
 		t.Errorf("%q", text.String())
 	}
@@ -84,9 +83,7 @@ func TestTextIsPlain(t *testing.T) {
 func TestNoLineIsACommandOfTheRunner(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	if err := WriteText(&text, []Finding{{File: "::error title=a::b.yaml", Field: "spec", Arithmetic: "::stop-commands::x"}}, 1, 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteText(&text, []Finding{{File: "::error title=a::b.yaml", Field: "spec", Arithmetic: "::stop-commands::x"}}, 1, 0))
 	for line := range strings.Lines(text.String()) {
 		if strings.HasPrefix(strings.TrimSpace(line), "::") {
 			t.Errorf("a command: %q", line)
@@ -172,9 +169,7 @@ func TestAPolicyThatNeverBindsDecidesNothing(t *testing.T) {
 			points = append(points, simulation.Point{At: at, Value: float64(r.IntN(most + 3))})
 		}
 		load, err := simulation.NewTrace(points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := &simulation.Scenario{Start: begin, Duration: time.Hour, Load: load, Workload: total(int32(least))}
 		a := engine(t, text, &setpointv1.RecommendOptions{})
 		if _, err := simulation.Run(s, a, func(step *simulation.Step) error {
@@ -226,14 +221,10 @@ func check(t *testing.T, files ...string) []Finding {
 	t.Helper()
 	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
 	for i, text := range files {
-		if err := l.Read(fmt.Sprintf("f%d.yaml", i), strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read(fmt.Sprintf("f%d.yaml", i), strings.NewReader(text)))
 	}
 	findings, err := l.Check(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return findings
 }
 
@@ -245,22 +236,16 @@ func checkIn(t *testing.T, text, in string) []Finding {
 	}
 	on := strings.Contains(text, "minReplicas: 0")
 	l := Linter{Options: given(&setpointv1.RecommendOptions{ScaleToZero: &on}), Scenario: world(t, in)}
-	if err := l.Read("f0.yaml", strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Read("f0.yaml", strings.NewReader(text)))
 	findings, err := l.Check(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return findings
 }
 
 func world(t *testing.T, text string) *simulation.Scenario {
 	t.Helper()
 	s, err := scenario.Read(t.Context(), "world.yaml", []byte(text), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -748,13 +733,9 @@ func TestWhatAProfileIgnores(t *testing.T) {
 		{"v1.15", autoscaler(2, 50, onTotal, "behavior: {scaleUp: {policies: [{type: Pods, value: 1, periodSeconds: 60}, {type: Pods, value: 4, periodSeconds: 60}]}}"), "spec.behavior"},
 	} {
 		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
-		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(tt.text)))
 		findings, err := l.Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := ""
 		for _, f := range findings {
 			switch f.Rule {
@@ -809,13 +790,9 @@ func TestSidecars(t *testing.T) {
 		{"that may use much more", `{name: proxy, restartPolicy: Always, resources: {requests: {cpu: 100m}, limits: {cpu: "2"}}}`, "v1.36", "sidecar-in-average"},
 	} {
 		l := Linter{Options: given(&setpointv1.RecommendOptions{Profile: tt.profile})}
-		if err := l.Read("f.yaml", strings.NewReader(on95+workload(tt.sidecar))); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(on95+workload(tt.sidecar))))
 		findings, err := l.Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var rules []string
 		for _, f := range findings {
 			if f.Rule != "target-over-request" && f.Rule != "small-counts" {
@@ -873,9 +850,7 @@ func other(text string) string {
 func figuresOf(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler) simulation.Figures {
 	t.Helper()
 	result, err := simulation.Run(s, a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return result.Figures
 }
 
@@ -885,9 +860,7 @@ func trajectory(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler) 
 		counts = append(counts, step.Decision.Desired)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return counts
 }
 
@@ -901,9 +874,7 @@ func shortRises(t *testing.T, a *simulation.Autoscaler, text string) (short int)
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, is := range after {
 		if is {
 			short++
@@ -922,9 +893,7 @@ func TestAMinimumOfZeroIsRefused(t *testing.T) {
 		if on {
 			text, want = autoscaler(0, 5, onCPU, ""), "at least one Object or External metric"
 		}
-		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(text)))
 		if _, err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("feature %t: %v, want %s", on, err, want)
 		}
@@ -944,9 +913,7 @@ func TestAScenarioThatDoesNotSuit(t *testing.T) {
 	} {
 		huge := "duration: 1h\nload: [{constant: 1e6}]\nworkload: {requests: {cpu: 500m}, startup: 10s, usage: [{metric: cpu, perLoad: 10m}]}\n"
 		l := Linter{Options: given(&setpointv1.RecommendOptions{}), Scenario: world(t, huge)}
-		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(tt.text)))
 		findings, err := l.Check(t.Context())
 		if err == nil || !strings.Contains(err.Error(), tt.want) || tt.findings != (len(findings) > 0) {
 			t.Errorf("%s: %d findings and %v, want %s", name, len(findings), err, tt.want)
@@ -975,9 +942,7 @@ func TestRulesAreLeftOut(t *testing.T) {
 		{annotated("min-equal-max"), nil, "min-equals-max replicas-in-manifest", `f.yaml: shop/web: metadata.annotations[setpoint.dev/lint-ignore]: there is no rule "min-equal-max", did you mean "min-equals-max"?`},
 	} {
 		l := Linter{Options: given(&setpointv1.RecommendOptions{}), Ignore: tt.ignore}
-		if err := l.Read("f.yaml", strings.NewReader(tt.text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(tt.text)))
 		found, err := l.Check(t.Context())
 		var rules []string
 		for _, f := range found {
@@ -998,9 +963,7 @@ func TestRulesAreCounted(t *testing.T) {
 	}
 	findings := check(t, text.String())
 	var rules, long, short bytes.Buffer
-	if err := errors.Join(WriteRules(&rules, findings, 30, 0), WriteText(&long, findings, 30, 0), WriteText(&short, findings[:20], 20, 0)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(WriteRules(&rules, findings, 30, 0), WriteText(&long, findings, 30, 0), WriteText(&short, findings[:20], 20, 0)))
 	const counted = "   30  warning  min-equals-max: shop/web0, shop/web1, shop/web2, …\n30 autoscalers: 0 errors, 30 warnings, 0 notes\n"
 	if rules.String() != counted || !strings.HasSuffix(long.String(), "#min-equals-max\n"+counted) || strings.Contains(short.String(), "  warning  ") {
 		t.Errorf("%s%s%s", rules.String(), long.String(), short.String())
@@ -1047,9 +1010,7 @@ func TestFindingsHaveTheirCluster(t *testing.T) {
 			if f.Rule == "min-equals-max" {
 				var out strings.Builder
 				f.Line = 0
-				if err := write(&out, []Finding{f}); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, write(&out, []Finding{f}))
 				all = append(all, out.String())
 			}
 		}
@@ -1103,9 +1064,7 @@ func TestSARIFHasEveryFinding(t *testing.T) {
 	t.Parallel()
 	found := slices.Concat(check(t, autoscaler(5, 5, onCPU, "")+deployment("replicas: 3", plain)), Refused("web.yaml", errors.New("web.yaml: is no text")))
 	var out bytes.Buffer
-	if err := WriteSARIF(&out, found, "v1"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteSARIF(&out, found, "v1"))
 	var got struct {
 		Version string
 		Runs    []struct {
@@ -1123,9 +1082,7 @@ func TestSARIFHasEveryFinding(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(out.Bytes(), &got))
 	if got.Version != "2.1.0" || len(got.Runs) != 1 || len(got.Runs[0].Results) != len(found) || len(found) < 2 {
 		t.Fatalf("%d findings:\n%s", len(found), out.String())
 	}
@@ -1175,9 +1132,7 @@ func run(t *testing.T, a *simulation.Autoscaler, w simulation.Workload, length t
 		list = append(list, simulation.Point{At: time.Duration(points[i]) * time.Second, Value: points[i+1]})
 	}
 	load, err := simulation.NewTrace(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out []seen
 	s := &simulation.Scenario{Start: begin, Duration: length, Load: load, Workload: w}
 	// The metric is the mean of the second before: the load changes just after an evaluation.
@@ -1186,9 +1141,7 @@ func run(t *testing.T, a *simulation.Autoscaler, w simulation.Workload, length t
 		out = append(out, seen{step.At - time.Second, step.Decision.Desired, step.Replicas, step.Cause})
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }
 
@@ -1231,13 +1184,9 @@ func change(steps []seen) time.Duration {
 func engine(t *testing.T, text string, options *setpointv1.RecommendOptions) *simulation.Autoscaler {
 	t.Helper()
 	read, err := hpa.ReadOne("f.yaml", strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, err := read.Engine(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return a
 }
 

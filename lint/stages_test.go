@@ -8,6 +8,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Stages are linted alike wherever they are: beside a stored spec, in a request and in an annotation.
@@ -101,9 +102,7 @@ func TestStagesOfStoredSpecs(t *testing.T) {
 	}
 	// What else the service would refuse.
 	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
-	if err := l.Read("f.yaml", strings.NewReader(forms["stored"](`"guards": {"reversals": {"count": 99, "period": "60s"}}`))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Read("f.yaml", strings.NewReader(forms["stored"](`"guards": {"reversals": {"count": 99, "period": "60s"}}`))))
 	if _, err := l.Check(t.Context()); err == nil || !strings.Contains(err.Error(), "stages.guards.reversals.count: ") {
 		t.Error(err)
 	}
@@ -163,13 +162,9 @@ func TestSchedulesThatAreSeldomActive(t *testing.T) {
 	text := scheduled(`{"name": "late", "timeZone": "UTC", "cron": "*/5 * * * *", "endCron": "*/5 0-22 * * *", "minReplicas": 5}, {"name": "once", "timeZone": "UTC", "at": "2026-11-23T20:00:00Z", "duration": "86400s", "minReplicas": 9}`)
 	for _, hour := range []int{12, 23} { // before and in its hour
 		l := Linter{Options: given(&setpointv1.RecommendOptions{}), Now: time.Date(2026, 11, 23, hour, 30, 0, 0, time.UTC)}
-		if err := l.Read("f.yaml", strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Read("f.yaml", strings.NewReader(text)))
 		findings, err := l.Check(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, f := range findings {
 			if strings.HasPrefix(f.Rule, "schedule-") {
 				t.Errorf("at %d:30: %+v", hour, f)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/playground"
 )
@@ -66,13 +67,9 @@ type answered struct {
 func ask(t *testing.T, q playground.Question) answered {
 	t.Helper()
 	question, err := json.Marshal(q)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out answered
-	if err := json.Unmarshal(playground.Answer(question), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(playground.Answer(question), &out))
 	return out
 }
 

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/playground"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -30,18 +31,12 @@ func TestARunIsThatOfTheCommand(t *testing.T) {
 		t.Fatalf("problems %+v", got.Problems)
 	}
 	s, err := scenario.Read(t.Context(), "web.yaml", []byte(q.Scenario), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, spec := range q.Specs {
 		read, err := hpa.ReadOne(spec.Name, strings.NewReader(spec.Text))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		a, err := read.Engine(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		n := 0
 		run := got.Run.Runs[i]
 		want, err := simulation.Run(s, a, func(step *simulation.Step) error {
@@ -51,9 +46,7 @@ func TestARunIsThatOfTheCommand(t *testing.T) {
 			n++
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if n != len(got.Run.At) || len(run.Metrics) != 1 || len(run.Metrics[0].Ratio) != n || len(run.Proposal) != n || len(run.Held) != n || len(run.Capacity) != n {
 			t.Errorf("%s: series of %d steps are %d, %d, %d, %d long", spec.Name, n, len(got.Run.At), len(run.Proposal), len(run.Held), len(run.Capacity))
 		}
@@ -120,23 +113,15 @@ func TestAFleetRunsByEachRule(t *testing.T) {
 		t.Fatalf("%+v", got)
 	}
 	s, err := scenario.Read(t.Context(), "", []byte(q.Scenario), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec, err := hpa.ReadOne("", strings.NewReader(q.Specs[0].Text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, err := spec.Engine(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := &report.Report{Scenario: s}
 	for i, rule := range simulation.FleetRuleNames() {
 		result, err := simulation.RunFleet(t.Context(), s, a, simulation.FleetRule(i), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want.Runs = append(want.Runs, report.Run{Name: rule, Result: result})
 		if got := got.Run.Runs[i]; got.Name != rule || len(got.Actions) != len(result.Actions) || len(got.Replicas) != result.Steps || (rule == "karmada") != (len(got.Metrics) == 0) {
 			t.Errorf("%s: %+v", rule, got)
@@ -171,9 +156,7 @@ func TestAFleetRunsByEachRule(t *testing.T) {
 		}
 	}
 	rows, err := csv.NewReader(strings.NewReader(exports["csv"])).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var exported []string
 	for _, row := range rows[1:] {
 		exported = append(exported, row[0]+" "+row[2]+" "+row[5])
@@ -502,9 +485,7 @@ func TestWebAssemblyAnswersTheSame(t *testing.T) {
 	var questions, want bytes.Buffer
 	for _, q := range worlds(t) {
 		question, err := json.Marshal(q)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		fmt.Fprintf(&questions, "%s\n", question)
 		fmt.Fprintf(&want, "%s\n", playground.Answer(question))
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/playground"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/truth"
@@ -52,9 +53,7 @@ func TestARecordingOfTheService(t *testing.T) {
 		}, 2, 3, 4)}, series{{2000, .2}, {4000, .4}}},
 	} {
 		text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: c.chunks})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var got struct {
 			Recorded *struct {
 				Load, Counts       series
@@ -70,9 +69,7 @@ func TestARecordingOfTheService(t *testing.T) {
 		}
 	}
 	many, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: make([][]byte, playground.MaxChunks+1)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := string(playground.Answer(many)); !strings.Contains(got, "more than 1000 chunks") {
 		t.Error(got)
 	}
@@ -93,9 +90,7 @@ func TestTheRecordedCounts(t *testing.T) {
 		e.Step(&truth.Step{At: s.at * 1e9, Before: s.before * 1e9, Generation: -1, Problem: problem, Current: s.current, Desired: s.desired, StatusCurrent: s.current, StatusDesired: s.desired})
 	}
 	text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: [][]byte{truth.Seal(e.Take())}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got struct {
 		Recorded struct{ Counts [][2]float64 }
 	}
@@ -116,9 +111,7 @@ func TestTheRecordedBounds(t *testing.T) {
 		e.Step(&truth.Step{At: s.at * 1e9, Before: s.before * 1e9, Generation: -1, Basis: recommender.Basis{Bounded: s.max > 0, Min: s.min, Max: s.max}})
 	}
 	text, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: [][]byte{truth.Seal(e.Take())}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got struct {
 		Recorded struct{ Bounds [][]float64 }
 	}

@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/lint"
 )
 
@@ -147,9 +148,7 @@ func TestLintOfStagesIsTheCommands(t *testing.T) {
 			}
 			return own
 		}}
-		if err := linter.Read("A", strings.NewReader(text)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, linter.Read("A", strings.NewReader(text)))
 		want, err := linter.Check(t.Context())
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)

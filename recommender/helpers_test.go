@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
@@ -242,9 +243,7 @@ func (x *target) keep(t *testing.T, next History) {
 func mustSettle(t testing.TB, h History, namespace string, id ID, outcome Outcome, message string) (Settlement, History) {
 	t.Helper()
 	s, next, err := Settle(h, namespace, id, outcome, message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s, next
 }
 

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -176,9 +177,8 @@ func TestOnceASecondForHoursUnderTheLongestWindows(t *testing.T) {
 			}
 			if i%1000 == 0 { // the way through the store
 				var err error
-				if next, err = Decode(Encode(&next)); err != nil {
-					t.Fatal(err)
-				}
+				next, err = Decode(Encode(&next))
+				fatal.If(t, err)
 			}
 			history = next
 		}
@@ -246,9 +246,7 @@ func TestPropertyBeyondTheLimitTheCountIsOnlyHeldLonger(t *testing.T) {
 				t.Fatal("an unlimited history says that a limit decided")
 			}
 			decoded, err := Decode(Encode(&nextLimited))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			equal(t, "decoded", decoded, nextLimited)
 			// No change is made: what both remember is the same, but for the limit.
 			decoded.Pending, next.Pending = nil, nil

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -74,9 +75,7 @@ func BenchmarkHistoryLength(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				known, err := decode(value)
-				if err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, err)
 				at = at.Add(time.Second + time.Duration(at.Nanosecond()%1000)*3*time.Microsecond)
 				_, next := RecommendIn(reused, at, in, &known)
 				value, room = encode(room[:0], &next), value

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -120,9 +121,8 @@ func (x *outlooking) show() {
 func (x *outlooking) settle(t *testing.T, id ID, outcome Outcome) {
 	t.Helper()
 	var err error
-	if _, x.history, err = Settle(x.history, "ns", id, outcome, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, x.history, err = Settle(x.history, "ns", id, outcome, "")
+	fatal.If(t, err)
 }
 
 // At the outlook's instants, and at no decision in between, the engine changes the count as the
@@ -185,9 +185,8 @@ func TestPropertyTheEngineDoesWhatTheOutlookSays(t *testing.T) {
 				expected = expected[1:]
 				x.replicas = d.Desired
 				var err error
-				if _, history, err = Settle(history, "ns", d.ID, Applied, ""); err != nil {
-					t.Fatal(err)
-				}
+				_, history, err = Settle(history, "ns", d.ID, Applied, "")
+				fatal.If(t, err)
 			}
 		}
 		if o.Until.IsZero() {

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/packed"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
@@ -93,9 +94,7 @@ func TestPropertyPackedHistoriesDecideAsListsDo(t *testing.T) {
 	decodeOther, _ := NewPacked()
 	read := func(decode func([]byte) (History, error), value []byte) History {
 		h, err := decode(value)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return h
 	}
 	stayed, reused, appended, held := 0, 0, 0, 0
@@ -199,9 +198,7 @@ func TestADecisionReadsFewBlocksOfALongHistory(t *testing.T) {
 		const decisions = 1000
 		for i := range decisions {
 			known, err := decode(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			in := r.longInput(count(3600 + i))
 			in.HoldDown, in.Options = false, DefaultOptions()
 			in.proposals = proposals{count(3600 + i)}

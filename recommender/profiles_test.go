@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -1447,9 +1448,7 @@ func (s *switching) recommend(t *testing.T, in *Input) Decision {
 	unwritten(t, "the same decision again", clone(&again), clone(&d))
 	unwritten(t, "the history after it", nextAgain, next)
 	decoded, err := Decode(Encode(&next))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	unwritten(t, "the history as its encoding gives it back", decoded, next)
 
 	equal(t, "the profile explained", d.Explanation.Profile, p.Name())
@@ -1497,9 +1496,7 @@ func (s *switching) settle(t *testing.T, in *Input, d Decision) {
 		equal(t, "readings of a change that failed", next.Status.CurrentMetrics, before.Pending.PreviousMetrics)
 	}
 	decoded, err := Decode(Encode(&next))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	unwritten(t, "the settled history as its encoding gives it back", decoded, next)
 	s.history = decoded
 }

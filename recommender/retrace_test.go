@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -40,9 +41,8 @@ func newDecided(t *testing.T, r random) decided {
 		}
 		if outcome := oneOf(r, Undecided, Applied, Applied, Failed); outcome != Undecided {
 			var err error
-			if _, x.history, err = Settle(x.history, "ns", x.last.ID, outcome, "no quota"); err != nil {
-				t.Fatal(err)
-			}
+			_, x.history, err = Settle(x.history, "ns", x.last.ID, outcome, "no quota")
+			fatal.If(t, err)
 		}
 		if x.history.Last.Outcome != Failed {
 			replicas = x.last.Desired

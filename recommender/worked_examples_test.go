@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
 
@@ -303,9 +304,7 @@ func mainContainers() *Input {
 func TestWorkedExamplesOfRequests(t *testing.T) {
 	cpu := func(amount string) []ResourceRequest {
 		q, err := quantity.Parse(amount)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return []ResourceRequest{{"cpu", q}}
 	}
 	memory := []ResourceRequest{{"memory", milliQuantity(100 * mebi)}}

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -106,9 +107,7 @@ func TestTheOpenLoopIsWhatAServiceAnswers(t *testing.T) {
 				spec.MinReplicas = nil
 			}
 			got, err := RunBacktest(t.Context(), scenario, &Question{Spec: spec})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if len(got.Instants) != len(scenario.Steps) {
 				continue // of some no count is known
 			}
@@ -191,14 +190,10 @@ func TestWhatNobodyMadeDidNotCome(t *testing.T) {
 func TestCountsOfUnknownDecisions(t *testing.T) {
 	t.Parallel()
 	flight, err := os.Open("../examples/simulation/flight.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = flight.Close() }()
 	all, err := recording.NewReader("flight", flight).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	all.Steps = all.Steps[:200]
 	want := int32(0)
 	for i := range all.Steps {
@@ -235,13 +230,9 @@ func TestCountsOfUnknownDecisions(t *testing.T) {
 func TestALoadIsALowerBoundByTheRecordedPods(t *testing.T) {
 	t.Parallel()
 	load, err := simulation.NewTrace([]simulation.Point{{Value: 20}, {At: 5 * time.Minute, Value: 20}, {At: 5 * time.Minute}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counts, err := scenario.ReadSeries(t.Context(), []byte("2026-03-02T00:00:00Z,2\n2026-03-02T00:05:00Z,0\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, w := range map[string]simulation.Workload{"drained": {Drain: 4 * time.Minute}, "starting": {Startup: simulation.Startup{From: 4 * time.Minute}}} {
 		w.Capacity, w.Usage = 10, []simulation.Usage{{Metric: "cpu", PerLoad: 10}}
 		w.Containers = []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}}
@@ -250,9 +241,7 @@ func TestALoadIsALowerBoundByTheRecordedPods(t *testing.T) {
 		got, err := RunLoad(t.Context(), &LoadQuestion{
 			Name: name, Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Replicas: counts, Other: simulationtest.OnCPU(1, 10, 60),
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got.LowerBoundSeconds == nil {
 			t.Fatalf("%s: whether it is a lower bound is not known", name)
 		}
@@ -266,18 +255,14 @@ func TestALoadIsALowerBoundByTheRecordedPods(t *testing.T) {
 func TestALoadWhoseCountIsNotWritten(t *testing.T) {
 	t.Parallel()
 	load, err := simulation.Constant(300)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	two := int32(2)
 	world := &simulation.Scenario{Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: 10 * time.Minute, Seed: 1, Load: load, Workload: simulation.Workload{
 		Replicas: &two, Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}},
 		Usage: []simulation.Usage{{Metric: "cpu", PerLoad: 10}},
 	}, Events: []simulation.Event{{Kind: simulation.WritesFail, For: 5 * time.Minute}}}
 	got, err := RunLoad(t.Context(), &LoadQuestion{Name: "fails", Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Other: simulationtest.OnCPU(1, 10, 60)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// 2 for five minutes, and 10 for five, but for the steps up.
 	if o := got.Other; o.Least != 2 || o.Most != 10 || o.Ups > 3 || o.ReplicaHours > 1 {
 		t.Errorf("%+v", o)
@@ -289,13 +274,9 @@ func TestALoadWhoseCountBeginsWithNone(t *testing.T) {
 	t.Parallel()
 	begin := time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC)
 	load, err := simulation.Constant(60)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counts, err := scenario.ReadSeries(t.Context(), []byte("2026-03-02T00:00:00Z,0\n2026-03-02T00:01:00Z,4\n2026-03-02T00:05:00Z,4\n"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	world := &simulation.Scenario{Start: begin, Duration: 10 * time.Minute, Seed: 1, Load: load, Workload: simulation.Workload{
 		Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}},
 		Usage:      []simulation.Usage{{Metric: "cpu", PerLoad: 10}},
@@ -304,9 +285,7 @@ func TestALoadWhoseCountBeginsWithNone(t *testing.T) {
 		Name: "zero", Scenario: world, Recorded: &scenario.Recorded{Covered: world.Duration}, Replicas: counts,
 		Own: simulationtest.OnCPU(2, 10, 60), Other: simulationtest.OnCPU(3, 10, 60),
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got.Recorded.Least != 0 || got.Recorded.Most != 4 || got.Own.Least != 2 || got.Other.Least != 3 {
 		t.Errorf("recorded %+v, own %+v, other %+v", got.Recorded, got.Own, got.Other)
 	}
@@ -330,9 +309,7 @@ func TestSumsOfMorePodsThanThereCanBe(t *testing.T) {
 // a target of 40 % there were 21 tasks at most, and 24 by a load that they had served, too.
 func TestSumsOfAShortPeriod(t *testing.T) {
 	read, err := hpa.ReadOne("spec", strings.NewReader("spec: {minReplicas: 3, maxReplicas: 24, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 40}}}], behavior: {scaleDown: {stabilizationWindowSeconds: 30}}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kubernetes.Defaults(read.Object)
 	for scenario := range scenarios(t, "swarm") {
 		same, most := 0, int32(0)

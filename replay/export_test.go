@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -78,15 +79,11 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 	targets := 0
 	for _, name := range []string{"curated.jsonl.gz", "fuzz.jsonl.gz"} {
 		f, err := os.Open("../clients/kubernetes/recording/testdata/" + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer f.Close()
 		played := 0
 		for scenario, err := range recording.NewReader(name, f).All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			deleted := slices.ContainsFunc(scenario.Steps, func(s recording.Step) bool { return s.HPADeleted })
 			if deleted || scenario.History != nil || played >= 200 {
 				continue
@@ -141,13 +138,9 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 func reread(t *testing.T, scenario *recording.Scenario) *recording.Scenario {
 	t.Helper()
 	var file bytes.Buffer
-	if err := recording.NewWriter(&file).Write(scenario); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, recording.NewWriter(&file).Write(scenario))
 	again, err := recording.NewReader("export", &file).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return again
 }
 
@@ -268,24 +261,18 @@ func TestAPromotionBeginsAScenario(t *testing.T) {
 	set, err := s[0].Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: &setpointv1.TargetSpec{
 		Spec: spec("10"), Shadows: []*setpointv1.Shadow{{Name: "next", Spec: spec("20")}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var counts []int32
 	etag := set.GetTargetSpec().GetEtag()
 	for i := range 9 {
 		if i > 0 && i%3 == 0 {
 			promoted, err := s[0].Targets.PromoteShadow(t.Context(), &setpointv1.PromoteShadowRequest{Name: servertest.Polled, Shadow: "next", Etag: etag})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			etag = promoted.GetTargetSpec().GetEtag()
 		}
 		s[0].Observe(t, 3, "60")
 		resp, err := s[0].Recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: servertest.Polled, CurrentReplicas: new(int32(3))})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		counts = append(counts, resp.GetRecommendation().GetDesiredReplicas())
 		s[0].Clock.Advance(servertest.Period)
 	}
@@ -331,9 +318,7 @@ func TestALargeScenarioIsDivided(t *testing.T) {
 // TestWhyAGapIs has steps, a gap, and steps after it.
 func TestWhyAGapIs(t *testing.T) {
 	text, err := proto.Marshal(&setpointv1.SpecInUse{Spec: servertest.Queue(servertest.Web, 1, 1).GetSpec()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, tt := range map[string]struct {
 		// steps come every so often before the gap, and after it as long ago as ago, compared with the last one of all.
 		steps      int

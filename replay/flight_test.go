@@ -23,6 +23,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -69,15 +70,11 @@ func flown(t *testing.T, from, to time.Duration) *recording.Scenario {
 			continue
 		}
 		answer, err := engine.Recommend(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		call := recording.Call{Time: at}
 		if answer.GetDesiredReplicas() != answer.GetCurrentReplicas() {
 			report, err := engine.ReportScale(t.Context(), &setpointv1.ReportScaleRequest{Target: req.GetTarget(), RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			call.Report = message(t, report)
 		}
 		req.EvaluationTime = nil
@@ -90,13 +87,9 @@ func flown(t *testing.T, from, to time.Duration) *recording.Scenario {
 func message(t *testing.T, m proto.Message) json.RawMessage {
 	t.Helper()
 	data, err := protojson.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var compact bytes.Buffer // protojson's blanks differ from build to build
-	if err := json.Compact(&compact, data); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Compact(&compact, data))
 	return compact.Bytes()
 }
 
@@ -104,23 +97,15 @@ func exampleScenario(t *testing.T, specFile string) (*simulation.Scenario, *simu
 	t.Helper()
 	data := testpages.Read(t, examples+"web.yaml")
 	s, err := scenario.Read(t.Context(), "web.yaml", []byte(data), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file, err := os.Open(examples + specFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	read, err := hpa.ReadOne(specFile, file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec := &read.Object.Spec
 	a, err := read.Engine(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s, a, spec
 }
 
@@ -129,9 +114,7 @@ func flight(t *testing.T) *recording.Scenario {
 	t.Helper()
 	data := testpages.Read(t, flightFile)
 	for scenario, err := range recording.NewReader(flightFile, strings.NewReader(data)).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return scenario
 	}
 	t.Fatal("there is no scenario")
@@ -141,31 +124,21 @@ func flight(t *testing.T) *recording.Scenario {
 func TestTheExamplesFlightIsASimulation(t *testing.T) {
 	t.Parallel()
 	line, err := json.Marshal(flown(t, 18*time.Hour, 21*time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if *update {
 		var out bytes.Buffer
 		w, _ := gzip.NewWriterLevel(&out, gzip.BestCompression)
 		if _, err := w.Write(append(line, '\n')); err != nil {
 			t.Fatal(err)
 		}
-		if err := w.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(flightFile, out.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.Close())
+		fatal.If(t, os.WriteFile(flightFile, out.Bytes(), 0o644))
 	}
 	file, err := os.Open(flightFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	r, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var have bytes.Buffer
 	if _, err := have.ReadFrom(r); err != nil {
 		t.Fatal(err)
@@ -182,9 +155,7 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 	recorded := flight(t)
 	_, _, own := exampleScenario(t, "hpa.yaml")
 	got, err := RunBacktest(t.Context(), recorded, &Question{Spec: own})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c := got.ClosedLoop; got.Mismatched != 0 || c.ModelledSeconds+c.UnknownSeconds != 0 || c.RecordedSeconds != got.SpanSeconds || c.Recorded != c.Other {
 		t.Errorf("its own spec: %+v of %+v", c, got)
 	}
@@ -195,19 +166,15 @@ func TestAFlightInAClosedLoop(t *testing.T) {
 	for i := range points {
 		points[i].At -= first
 	}
-	if s.Load, err = simulation.NewTrace(points); err != nil {
-		t.Fatal(err)
-	}
+	s.Load, err = simulation.NewTrace(points)
+	fatal.If(t, err)
 	replicas := recorded.Steps[0].Request.GetScale().GetSpecReplicas()
 	s.Start, s.Duration, s.Workload.Replicas = s.Start.Add(first), 3*time.Hour, &replicas
 	truth, err := simulation.Run(s, a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	limit := Assumed{CPULimit: 1000, Idle: []recommender.ResourceUsage{{Resource: "cpu", Milli: 20}}}
-	if got, err = RunBacktest(t.Context(), recorded, &Question{Spec: other, Assumed: limit}); err != nil {
-		t.Fatal(err)
-	}
+	got, err = RunBacktest(t.Context(), recorded, &Question{Spec: other, Assumed: limit})
+	fatal.If(t, err)
 	c := got.ClosedLoop
 	if c.RecordedSeconds+c.ModelledSeconds != got.SpanSeconds || c.ModelledSeconds < 0.9*got.SpanSeconds {
 		t.Errorf("%+v", c)

@@ -7,6 +7,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 	"github.com/setpoint-dev/setpoint/store"
@@ -33,9 +34,7 @@ func TestAForecastThatActedIsDecidedAgain(t *testing.T) {
 		foreseen(14, 140)
 	}
 	past, err := engine.Part(store.Forecasts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servertest.Eventually(t, func() bool {
 		r, err := past.Load(t.Context(), servertest.KeyOf(servertest.Web))
 		ring, bad := forecast.Decode(r.Value)
@@ -75,23 +74,17 @@ func TestAForecastThatActedIsDecidedAgain(t *testing.T) {
 		for _, scenario := range out.Scenarios {
 			scenario = reread(t, scenario)
 			e := NewEngine()
-			if err := e.BeginState("replay/shop/web", scenario.State); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, e.BeginState("replay/shop/web", scenario.State))
 			player := recording.NewPlayer(scenario)
 			for i := range scenario.Steps {
 				step := &scenario.Steps[i]
 				req, err := player.Request(step, "replay")
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				e.Sum(req.GetTarget(), step.Request, step.Sums)
 				req.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: new(int32(0))}}
 				c.change(req)
 				resp, err := e.Recommend(t.Context(), req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if !step.Time.Before(begin) {
 					got[resp.GetDesiredReplicas()] = true
 				}
@@ -108,12 +101,10 @@ func TestAForecastThatActedIsDecidedAgain(t *testing.T) {
 		for i := range scenario.Steps {
 			scenario.Steps[i].Sums.Forecast = nil
 		}
-		if err := NewRunner(NewEngine(), Options{}).Run(t.Context(), scenario, func(step *Step) error {
+		fatal.If(t, NewRunner(NewEngine(), Options{}).Run(t.Context(), scenario, func(step *Step) error {
 			differences += len(step.Differences)
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	if differences == 0 {
 		t.Error("without what the forecast said the replay decides the same: this test shows nothing")

@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -43,18 +44,14 @@ func overriddenRun(t *testing.T) *recording.Scenario {
 		if s.override != nil {
 			s.override.Reason, s.override.ExpireTime = fmt.Sprintf("step %d", i), timestamppb.New(start.Add(time.Hour))
 			o, err := overrides.CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: name, OverrideId: fmt.Sprintf("o%d", i), Override: s.override})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			created = o.GetOverride().GetName()
 		}
 		req := &setpointv1.RecommendRequest{Target: name, Scale: &setpointv1.Scale{SpecReplicas: replicas}, Stages: &setpointv1.Stages{
 			WindowThroughFailures: true, Fallbacks: []*setpointv1.MetricFallback{{Metric: "External:queue", Replicas: new(int32(7)), FailureDuration: durationpb.New(0)}},
 		}}
 		req.Spec = &setpointv1.HorizontalPodAutoscalerSpec{}
-		if err := protojson.Unmarshal([]byte(queueSpec), req.Spec); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal([]byte(queueSpec), req.Spec))
 		if s.queue == "fails" {
 			req.MetricErrors = []*setpointv1.MetricError{{Metric: "queue", Message: "away"}}
 		} else {
@@ -63,15 +60,11 @@ func overriddenRun(t *testing.T) *recording.Scenario {
 		call := recording.Call{Time: start.Add(time.Duration(i) * time.Minute), Request: message(t, req)}
 		req.EvaluationTime = timestamppb.New(call.Time)
 		answer, err := recommendations.Recommend(t.Context(), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		call.Answer = message(t, answer)
 		if replicas != answer.GetDesiredReplicas() {
 			report, err := recommendations.ReportScale(t.Context(), &setpointv1.ReportScaleRequest{Target: name, RecommendationId: answer.GetRecommendationId(), Outcome: "APPLIED"})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			replicas, call.Report = answer.GetDesiredReplicas(), message(t, report)
 		}
 		out.Calls = append(out.Calls, call)
@@ -82,13 +75,9 @@ func overriddenRun(t *testing.T) *recording.Scenario {
 		}
 	}
 	line, err := json.Marshal(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for scenario, err := range recording.NewReader("overridden", bytes.NewReader(append(line, '\n'))).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return scenario
 	}
 	return nil
@@ -106,9 +95,7 @@ func TestARecordingReplaysWithItsOverrides(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := []int32{6, 6, 6, 12, 5, 5, 7, 9, 9, 9, 9, 4, 4}; fmt.Sprint(counts) != fmt.Sprint(want) {
 		t.Errorf("%d, want %d", counts, want)
 	}
@@ -123,9 +110,7 @@ func TestABacktestHasStagesAndOverrides(t *testing.T) {
 	t.Parallel()
 	scenario := overriddenRun(t)
 	spec := &autoscalingv2.HorizontalPodAutoscalerSpec{}
-	if err := json.Unmarshal([]byte(queueSpec), spec); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(queueSpec), spec))
 	stages := &setpointv1.Stages{Fallbacks: []*setpointv1.MetricFallback{{Metric: "External:queue", Replicas: new(int32(11)), FailureDuration: durationpb.New(0)}}}
 	for _, tt := range []struct {
 		name   string

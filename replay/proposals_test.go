@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/truth"
@@ -71,13 +72,9 @@ func TestABoundedProposalIsAsLateInTheNextStep(t *testing.T) {
 	second.At += int64(15 * time.Second)
 	for _, step := range []*truth.Step{&first, &second} {
 		call, err := new(exporter).call(step, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		request := &setpointv1.RecommendRequest{}
-		if err := protojson.Unmarshal(call.Request, request); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal(call.Request, request))
 		want := min(conversion.MostAhead+10*time.Second, instant(step.At).Sub(servertest.T0)+conversion.MostAhead)
 		if got := request.GetProposals()[0].GetExpireTime().AsTime().Sub(servertest.T0); got != want {
 			t.Errorf("it expires after %s, want %s", got, want)

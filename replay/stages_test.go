@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
@@ -21,9 +22,7 @@ func TestTheEngineKnowsStages(t *testing.T) {
 			"behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
 			"metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "10"}}}]},
 			"externalMetrics": [{"metric": {"name": "queue"}, "value": "` + queue + `"}], "stages": ` + stages + `}`
-		if err := protojson.Unmarshal([]byte(text), req); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal([]byte(text), req))
 		req.Scale = &setpointv1.Scale{SpecReplicas: replicas}
 		req.EvaluationTime = timestamppb.New(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC).Add(after))
 		return engine.Recommend(t.Context(), req)
@@ -33,9 +32,7 @@ func TestTheEngineKnowsStages(t *testing.T) {
 	for i, want := range []int32{14, 10, 14, 14} {
 		queue := []string{"140", "100"}[i%2]
 		resp, err := ask(time.Duration(i)*time.Minute, count, queue, budget)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if count = resp.GetDesiredReplicas(); count != want || resp.PlainDesiredReplicas == nil {
 			t.Fatalf("step %d: %v, want %d", i, resp, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -30,9 +31,7 @@ func TestABatchForOneTargetReadsItsHistoryOnce(t *testing.T) {
 	}
 	send := func(data []byte) {
 		answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, data)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		resp := &setpointv1.BatchRecommendResponse{}
 		if err := proto.Unmarshal(answer, resp); err != nil || len(resp.GetResults()) != n || resp.GetResults()[n-1].GetError() != nil {
 			t.Fatalf("%d results, %v: %v", len(resp.GetResults()), err, resp.GetResults()[n-1])

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -109,9 +110,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 			}
 			decode := func(t *testing.T, answer []byte, into proto.Message) {
 				t.Helper()
-				if err := proto.Unmarshal(answer, into); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, proto.Unmarshal(answer, into))
 			}
 			for way, data := range map[string][]byte{"short": data, "long": servertest.Unusual(data)} {
 				t.Run("unary, "+way, func(t *testing.T) {
@@ -127,9 +126,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 					message := protowire.AppendString(protowire.AppendTag(nil, 1, protowire.BytesType), "1")
 					message = protowire.AppendBytes(protowire.AppendTag(message, 2, protowire.BytesType), data)
 					answer, err := s.StreamRaw(t.Context(), message)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					resp := &setpointv1.StreamRecommendResponse{}
 					decode(t, answer, resp)
 					if resp.GetError() != nil {
@@ -140,9 +137,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 				t.Run("batch, "+way, func(t *testing.T) {
 					batch := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), data)
 					answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					resp := &setpointv1.BatchRecommendResponse{}
 					decode(t, answer, resp)
 					if failed := resp.GetResults()[0].GetError(); failed != nil {
@@ -153,9 +148,7 @@ func TestHonestRequestsAreServed(t *testing.T) {
 			}
 			rest := servertest.With(c.req, servertest.WithTarget(""))
 			body, err := protojson.Marshal(rest)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for way, path := range map[string]string{"short": servertest.RecommendPath(servertest.Web), "gateway": servertest.RecommendPath(servertest.Web) + "?"} {
 				t.Run("REST, "+way, func(t *testing.T) {
 					body := body
@@ -192,13 +185,9 @@ func TestHonestBatchesAreServed(t *testing.T) {
 						batch = protowire.AppendBytes(batch, encode(servertest.Encoded(t, req)))
 					}
 					answer, err := s.SendRaw(t.Context(), servertest.BatchedMethod, batch)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					resp := &setpointv1.BatchRecommendResponse{}
-					if err := proto.Unmarshal(answer, resp); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, proto.Unmarshal(answer, resp))
 					if len(resp.GetResults()) != 1000 {
 						t.Errorf("%d results", len(resp.GetResults()))
 					}
@@ -233,9 +222,7 @@ func TestHonestStreamsAreServed(t *testing.T) {
 		sent <- stream.CloseSend()
 	}()
 	all, _ := servertest.ReceiveAll(t, stream)
-	if err := <-sent; err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, <-sent)
 	for i := range n {
 		r := all[fmt.Sprint(i)]
 		if r.GetError() != nil || len(r.GetResponse().GetExplanation().GetMetrics()) != 1 || len(r.GetResponse().GetExplanation().GetMetrics()[0].GetPods()) != 1000 {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -119,9 +120,7 @@ func checkCost(t *testing.T, size int, send func() (accepted bool)) {
 // postRaw posts a body and drops the answer.
 func postRaw(tb testing.TB, s *servertest.Service, path string, body []byte) (code int) {
 	resp, err := s.HTTP.Post(s.URL+path, "application/json", bytes.NewReader(body))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	defer func() { _ = resp.Body.Close() }()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		tb.Fatal(err)

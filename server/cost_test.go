@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -211,14 +212,10 @@ func TestCostOfAttacks(t *testing.T) {
 			})
 			t.Run("REST", func(t *testing.T) {
 				req := &setpointv1.RecommendRequest{}
-				if err := proto.Unmarshal(a.data, req); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, proto.Unmarshal(a.data, req))
 				req.Target = ""
 				body, err := protojson.Marshal(req)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if len(body) > 16<<20 {
 					t.Skip("too large as JSON")
 				}

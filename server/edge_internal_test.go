@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
 
@@ -15,9 +16,7 @@ func TestRESTOutlastsTheRequestTimeout(t *testing.T) {
 		options := DefaultOptions()
 		options.RequestTimeout = timeout
 		s, err := New(engine, engine, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer s.Close()
 		if read, write := s.http.ReadTimeout, s.http.WriteTimeout; read <= timeout || write <= timeout || min(read, write) < time.Minute {
 			t.Errorf("a request timeout of %s: REST reads for %s and writes for %s", timeout, read, write)

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -33,24 +34,14 @@ import (
 func everyMethod(t *testing.T, s *servertest.Service) (all []protoreflect.MethodDescriptor) {
 	t.Helper()
 	stream, err := reflectionv1.NewServerReflectionClient(s.Conn).ServerReflectionInfo(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}))
 	answer, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, stream.CloseSend())
 	for _, listed := range answer.GetListServicesResponse().GetService() {
 		found, err := protoregistry.GlobalFiles.FindDescriptorByName(protoreflect.FullName(listed.GetName()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		methods := found.(protoreflect.ServiceDescriptor).Methods()
 		for i := range methods.Len() {
 			all = append(all, methods.Get(i))
@@ -297,9 +288,7 @@ func TestNoMethodTakesCompressedMessages(t *testing.T) {
 	if err == nil {
 		err = stream.Send(&setpointv1.StreamRecommendRequest{Id: "x"})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if answer, err := stream.Recv(); err != nil || answer.GetError().GetCode() != int32(codes.InvalidArgument) || !strings.Contains(answer.GetError().GetMessage(), "without compression") {
 		t.Errorf("a stream's answer: %v, %v", answer, err)
 	}

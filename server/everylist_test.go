@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -180,9 +181,7 @@ func TestCostOfEveryList(t *testing.T) {
 func postTo(t *testing.T, s *servertest.Service, b servertest.Route, body []byte) int {
 	t.Helper()
 	req, err := http.NewRequestWithContext(context.WithoutCancel(t.Context()), b.Method, s.URL+b.Path, strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a := s.MustSend(t, req)
 	return a.Code
 }

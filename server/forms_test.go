@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -20,9 +21,7 @@ func TestBodiesAreNoForms(t *testing.T) {
 	s := servertest.Start(t)
 	reason := "CPU at 90%; 50% of load&overrideId=evil&filter=x"
 	body, err := protojson.Marshal(&setpointv1.Override{Hold: true, Reason: reason, ExpireTime: timestamppb.New(servertest.T0.Add(time.Hour))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	create := func(query, kind string) *servertest.Answer {
 		req := s.Request(t, http.MethodPost, "/v1/"+servertest.Web+"/overrides"+query, bytes.NewReader(body))
 		req.Header.Set("Content-Type", kind)

@@ -12,6 +12,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -20,9 +21,7 @@ import (
 func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	files := redistest.NewTLS(t)
 	pair, err := tls.LoadX509KeyPair(files.ServerCertFile, files.ServerKeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	core, logged := observer.New(zap.DebugLevel)
 	began := time.Now()
 	s := servertest.Start(t, func(su *servertest.Setup) {
@@ -32,9 +31,7 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	for _, address := range []string{s.HTTPAddress, s.GRPCAddress} {
 		for range 50 {
 			conn, err := net.Dial("tcp", address)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if _, err := io.WriteString(conn, "GET / HTTP/1.0\r\n\r\n"); err != nil {
 				t.Fatal(err)
 			}

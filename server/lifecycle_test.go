@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -99,9 +100,7 @@ func awaitDraining(t *testing.T, s *servertest.Service) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	watch, err := healthv1.NewHealthClient(s.Conn).Watch(ctx, &healthv1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if first, err := watch.Recv(); err != nil || first.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("health begins with %v, %v", first, err)
 	}
@@ -212,9 +211,7 @@ func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: %d\r\n\r\n", servertest.RecommendPath(servertest.Web), len(servertest.WebBody)); err != nil {
 		t.Fatal(err)
@@ -231,9 +228,7 @@ func TestADrainFinishesRequestsThatAreStillBeingSent(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := http.ReadResponse(answers, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	if raw, err := io.ReadAll(resp.Body); err != nil || resp.StatusCode != http.StatusOK {
 		t.Errorf("got HTTP %d %s, %v, want 200", resp.StatusCode, raw, err)
@@ -329,9 +324,7 @@ func TestWatchersDoNotHoldUpADrain(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := servertest.Start(t)
-			if err := open(t, s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, open(t, s))
 			wantStopSoon(t, s)
 		})
 	}
@@ -380,9 +373,7 @@ func TestAServerThatNeverServedCloses(t *testing.T) {
 	t.Parallel()
 	engine := memory.New(memory.Options{})
 	s, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s.Close()
 	s.Close() // once more is harmless
 }
@@ -391,9 +382,7 @@ func TestTheServiceAnswersInTheProcessWithoutServing(t *testing.T) {
 	t.Parallel()
 	engine := memory.New(memory.Options{})
 	s, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	resp, err := s.Recommendations().Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 50))
 	if err != nil || resp.GetDesiredReplicas() != 5 {
@@ -423,9 +412,7 @@ func TestAListenerThatFailsEndsServing(t *testing.T) {
 			t.Parallel()
 			engine := memory.New(memory.Options{})
 			s, err := server.New(engine, engine, server.DefaultOptions())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			grpcListener, httpListener := servertest.Listen(t), servertest.Listen(t)
 			other := httpListener.Addr().String()
 			if tt.breakGRPC {
@@ -450,9 +437,7 @@ func TestHalfSentRequestsAreCutOffByTheDrainTimeout(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.DrainTimeout = 20 * time.Millisecond })
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := io.WriteString(conn, "POST "+servertest.RecommendPath(servertest.Web)+" HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
@@ -465,15 +450,11 @@ func TestAStreamThatNobodyReadsDoesNotHoldUpADrain(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.DrainTimeout = 2 * soon })
 	stream, err := s.Recommendations.StreamRecommend(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for range 500 { // whose responses are several times what a stream may be sent unread
 		req := servertest.WebRequest(t)
 		req.Explain, req.DryRun = true, true
-		if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: "x", Request: req}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, stream.Send(&setpointv1.StreamRecommendRequest{Id: "x", Request: req}))
 	}
 	wantStopSoon(t, s)
 }
@@ -488,9 +469,7 @@ func TestHandshakesDoNotHoldUpADrain(t *testing.T) {
 			t.Parallel()
 			s := servertest.Start(t)
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.GRPCAddress)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = conn.Close() }()
 			if _, err := io.WriteString(conn, sent); err != nil {
 				t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -41,9 +42,7 @@ func TestCallersAtTheOtherPortAreToldTheirs(t *testing.T) {
 			t.Parallel()
 			s := servertest.Start(t, tt.change)
 			conn, err := grpc.NewClient("passthrough:///"+s.HTTPAddress, grpc.WithTransportCredentials(tt.credentials))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 			_, err = setpointv1.NewRecommendationServiceClient(conn).Recommend(t.Context(), servertest.WebRequest(t))
 			want := "this is the port of REST; gRPC is served at port " + port(t, s.GRPCAddress) + " (--grpc-address)"
@@ -61,9 +60,7 @@ func TestCallersAtTheOtherPortAreToldTheirs(t *testing.T) {
 			t.Cleanup(tt.transport.CloseIdleConnections)
 			for method, body := range map[string]string{http.MethodGet: "", http.MethodPost: strings.Repeat("x", 8<<10), http.MethodDelete: ""} {
 				request, err := http.NewRequestWithContext(t.Context(), method, tt.scheme+s.GRPCAddress+"/v1/"+servertest.Web, strings.NewReader(body))
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				response, err := (&http.Client{Transport: tt.transport}).Do(request)
 				if err != nil {
 					t.Errorf("%s at the port of gRPC: %v", method, err)
@@ -84,8 +81,6 @@ func TestCallersAtTheOtherPortAreToldTheirs(t *testing.T) {
 func port(tb testing.TB, address string) string {
 	tb.Helper()
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return port
 }

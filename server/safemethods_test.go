@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/integration"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -164,9 +165,7 @@ func foreign(t *testing.T, s *servertest.Service, method, path string, headers [
 		body = strings.NewReader(`{}`)
 	}
 	req, err := http.NewRequestWithContext(ctx, method, s.URL+path, body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := 0; i+1 < len(headers); i += 2 {
 		req.Header.Set(headers[i], headers[i+1])
 	}

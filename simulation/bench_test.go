@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -33,9 +34,7 @@ func BenchmarkRun(b *testing.B) {
 			if err == nil {
 				load, err = load.Noise(1, 0.05, time.Minute, bench.duration)
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			s.Load = load
 			a := onCPU(bench.least, bench.most, 60)
 			b.ReportAllocs()

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -13,9 +14,7 @@ import (
 func constant(t *testing.T, value float64) *Trace {
 	t.Helper()
 	load, err := Constant(value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return load
 }
 
@@ -108,9 +107,7 @@ func TestWhatIsCertainlyTooMuchIsRefusedAtOnce(t *testing.T) {
 	s.Duration, s.Loop.Offset = time.Hour, time.Minute
 	w := newWorld(s, outside(50), NewEngine("shop"))
 	result, err := Run(s, outside(50), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	least := int64(result.Steps) * (int64(w.looksAtAStep) + w.metricsAtAStep + looksOfAStep)
 	if w.metricsAtAStep != 100*looksToMeasure || result.Work < least {
 		t.Errorf("%d metrics cost %d a step; a run of %d steps cost %d, at least %d", 100, w.metricsAtAStep, result.Steps, result.Work, least)
@@ -215,9 +212,7 @@ func TestLateValuesOfPodsThatAreStillThere(t *testing.T) {
 		seen = append(seen, len(step.Input.Readings[0].Values))
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// Two of five are new from 32 s on, and without a value while metrics are frozen.
 	for i, want := range []int{5, 5, 5, 3, 3, 3, 3, 5} {
 		if seen[i] != want {
@@ -232,9 +227,7 @@ func TestRetriesComeToAnEnd(t *testing.T) {
 	t.Parallel()
 	for _, volume := range []float64{1, 0.1, 1e6 / 3, 1e11 / 7} {
 		load, err := NewTrace([]Point{{0, volume}, {90 * time.Second, volume / 3}, {90 * time.Second, 0}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		replicas := int32(1)
 		s := &Scenario{
 			Start: time.Date(2026, 3, 2, 0, 0, 0, 0, time.UTC), Duration: 10 * time.Minute, Load: load,
@@ -246,9 +239,7 @@ func TestRetriesComeToAnEnd(t *testing.T) {
 		a := onCPUOf(1)
 		w := newWorld(s, a, NewEngine("shop"))
 		for w.now < s.Duration {
-			if err := w.settle(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.settle())
 			if w.nextSync <= w.now {
 				w.nextSync += w.syncPeriod
 			}
@@ -315,9 +306,7 @@ func TestAShorterCrashEndsNoLongerOne(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 func TestInvalidEvents(t *testing.T) {
@@ -343,15 +332,11 @@ func TestSumsOfManyTraces(t *testing.T) {
 		}
 		points = append(points, Point{points[99].At, 7})
 		load, err := NewTrace(points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		traces = append(traces, load)
 	}
 	sum, err := Sum(traces...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for at := time.Duration(0); at < 800*time.Second; at += 250 * time.Millisecond {
 		left, right := 0.0, 0.0
 		for _, load := range traces {
@@ -370,9 +355,7 @@ func TestSumsOfManyTraces(t *testing.T) {
 			points[k].At = time.Duration(3*k + i)
 		}
 		load, err := NewTrace(points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		long = append(long, load)
 	}
 	if _, err := Sum(long...); err == nil || !strings.Contains(err.Error(), "more than 2000000 points") {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -14,9 +15,7 @@ import (
 func steps(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, see func(*simulation.Step)) simulation.Figures {
 	t.Helper()
 	result, err := simulation.Run(s, a, func(step *simulation.Step) error { see(step); return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return result.Figures
 }
 

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -48,9 +49,7 @@ func rounds(t testing.TB, s *simulation.Scenario, a *simulation.Autoscaler, rule
 		list = append(list, r)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return list, result
 }
 

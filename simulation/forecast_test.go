@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -94,9 +95,7 @@ func measure(t *testing.T, of *needs, f *stages.Forecast, engine simulation.Engi
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return m
 }
 
@@ -118,18 +117,12 @@ func fourWays(t *testing.T, of *needs) (none, one, daily, weekly measured) {
 func recorded(t *testing.T, name string, by float64) func(time.Time) float64 {
 	t.Helper()
 	file, err := os.Open("testdata/recorded/" + name + ".csv.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	plain, err := gzip.NewReader(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rows, err := csv.NewReader(plain).ReadAll()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var at []time.Time
 	var values []float64
 	var move time.Duration

@@ -7,6 +7,7 @@ import (
 	"os"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -32,17 +33,13 @@ func TestGoldenTrajectories(t *testing.T) {
 				step.At, step.Load, step.Served, step.Lost, step.Queued, step.Ready, step.Running, step.Needed, step.Replicas, step.Proposal, step.Decision.Desired, step.Cause)
 			return err
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		f := &result.Figures
 		fmt.Fprintf(&out, "short %s over %s replicas %x running %x efficiency %x ups %d downs %d reversals %d failed %d rises %v\n\n",
 			f.ShortTime, f.OverTarget, f.ReplicaHours, f.RunningHours, f.Efficiency, f.Ups, f.Downs, f.Reversals, f.FailedWrites, f.Rises)
 	}
 	if *update {
-		if err := os.WriteFile(golden, out.Bytes(), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(golden, out.Bytes(), 0o600))
 	}
 	want := testpages.Read(t, golden)
 	got, lines := bytes.Split(out.Bytes(), []byte("\n")), bytes.Split([]byte(want), []byte("\n"))

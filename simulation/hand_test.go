@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
@@ -25,9 +26,7 @@ func TestADoubledLoadDoublesThePodsAfterOneScrape(t *testing.T) {
 		ready = append(ready, step.Ready)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := []float64{1, 1, 1, 1, 1, 2, 2, 2, 1, 1, 1, 1}; !slices.Equal(ratios, want) {
 		t.Errorf("ratios %v, want %v", ratios, want)
 	}
@@ -174,9 +173,7 @@ func TestSaturatedPodsPassTheRestOn(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum, full := int64(0), 0
 	for _, v := range last {
 		sum += v
@@ -236,9 +233,7 @@ func TestTheCPULimitIsTheCapacity(t *testing.T) {
 		capacity = step.Capacity
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if f := result.Figures; capacity != 160 || f.Lost != 60*40 || f.ShortTime != time.Minute {
 		t.Errorf("capacity %g, want 160; %+v", capacity, f)
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestFunctionsAgreeWithMath(t *testing.T) {
@@ -91,13 +93,9 @@ func TestNoiseIsAProduct(t *testing.T) {
 		{[]Point{{10 * time.Second, 1}, {10 * time.Second, 6}, {11 * time.Second, 6}, {11 * time.Second, 0}}, 1500 * time.Millisecond, 30 * time.Second},
 	} {
 		load, err := NewTrace(tt.points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := load.Noise(3, 0.7, tt.every, tt.duration)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var grid []Point
 		var offsets []time.Duration
 		for i := range uint64(tt.duration/tt.every) + 2 {

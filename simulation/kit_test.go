@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -19,9 +20,7 @@ func trace(t testing.TB, points ...float64) *simulation.Trace {
 		list = append(list, simulation.Point{At: time.Duration(points[i] * float64(time.Second)), Value: points[i+1]})
 	}
 	load, err := simulation.NewTrace(list)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return load
 }
 
@@ -60,17 +59,13 @@ func counts(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler) []in
 		out = append(out, step.Decision.Desired)
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }
 
 func run(t testing.TB, s *simulation.Scenario, a *simulation.Autoscaler) *simulation.Result {
 	t.Helper()
 	result, err := simulation.Run(s, a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return result
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -36,9 +37,7 @@ func TestOverridesOfAScenario(t *testing.T) {
 			got[step.Time.Sub(start)], cause[step.Time.Sub(start)] = step.Decision.Desired, step.Cause
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for at, want := range map[time.Duration]int32{4*time.Minute + 45*time.Second: 4, 10 * time.Minute: c.during, 14*time.Minute + 45*time.Second: c.during, 16 * time.Minute: 8} {
 			if got[at] != want {
 				t.Errorf("%s: at %s %d replicas, want %d", name, at, got[at], want)

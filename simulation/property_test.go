@@ -20,6 +20,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -182,9 +183,7 @@ func fingerprint(t *testing.T, s *simulation.Scenario, engine simulation.Engine,
 		out.WriteByte('\n')
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fmt.Fprintf(&out, "%x %x %x\n", result.Figures.ReplicaHours, result.Figures.Efficiency, result.Figures.Offered)
 	return out.String()
 }
@@ -280,9 +279,7 @@ func TestAnObserverEndsARun(t *testing.T) {
 func TestProductsOfFloatsAreRounded(t *testing.T) {
 	t.Parallel()
 	files, err := filepath.Glob("*.go")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fset := token.NewFileSet()
 	var parsed []*ast.File
 	for _, name := range files {
@@ -291,17 +288,13 @@ func TestProductsOfFloatsAreRounded(t *testing.T) {
 		}
 		text := testpages.Read(t, name)
 		file, err := parser.ParseFile(fset, name, []byte(text), 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		parsed = append(parsed, file)
 	}
 	list := exec.Command("go", "list", "-export", "-deps", "-f", "{{.ImportPath}} {{.Export}}", ".")
 	list.Stderr = os.Stderr
 	listed, err := list.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	exports := map[string]string{}
 	for line := range strings.Lines(string(listed)) {
 		path, file, _ := strings.Cut(strings.TrimSpace(line), " ")

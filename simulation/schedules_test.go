@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -14,9 +15,7 @@ import (
 func TestSchedulesAreNamedAsTheCause(t *testing.T) {
 	t.Parallel()
 	times, err := schedule.Compile(schedule.Text{Zone: "UTC", At: start.Add(5 * time.Minute), Duration: 10 * time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, c := range map[string]struct {
 		schedule stages.Schedule
 		cause    simulation.Cause
@@ -38,9 +37,7 @@ func TestSchedulesAreNamedAsTheCause(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		reason := ""
 		for _, action := range result.Actions {
 			if action.At == 5*time.Minute {

@@ -8,6 +8,7 @@ import (
 	"time"
 	_ "time/tzdata"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -47,9 +48,7 @@ func TestInvalidTraces(t *testing.T) {
 func TestSumsAddUp(t *testing.T) {
 	t.Parallel()
 	sum, err := simulation.Sum(trace(t, 0, 1, 10, 11), trace(t, 5, 0, 5, 100), trace(t, 0, 1))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []simulation.Point{{At: 0, Value: 2}, {At: 5 * time.Second, Value: 7}, {At: 5 * time.Second, Value: 107}, {At: 10 * time.Second, Value: 112}}
 	if !slices.Equal(sum.Points(), want) {
 		t.Errorf("got %v, want %v", sum.Points(), want)
@@ -61,14 +60,10 @@ func TestSumsAddUp(t *testing.T) {
 func TestADailyLoadFollowsTheClock(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	from := time.Date(2026, 3, 28, 0, 0, 0, 0, berlin)
 	load, err := simulation.Daily(10, 110, 14*time.Hour, 0.5, simulation.Span{Start: from, Duration: 72 * time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tt := range []struct {
 		at   time.Duration
 		want float64
@@ -90,9 +85,7 @@ func TestShapes(t *testing.T) {
 	span := simulation.Span{Start: start, Duration: time.Minute}
 	must := func(load *simulation.Trace, err error) *simulation.Trace {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return load
 	}
 	for _, tt := range []struct {
@@ -121,9 +114,7 @@ func TestShapes(t *testing.T) {
 func TestNoiseOfTooManyPoints(t *testing.T) {
 	t.Parallel()
 	load, err := simulation.Sawtooth(0, 1, 70*time.Second, simulation.Span{Duration: simulation.MaxDuration})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = load.Noise(1, 0.1, 16*time.Second, simulation.MaxDuration)
 	if err == nil || !strings.Contains(err.Error(), "with noise every 16s the load has more than 2000000 points") {
 		t.Errorf("got %v", err)
@@ -134,9 +125,7 @@ func TestNoiseOfTooManyPoints(t *testing.T) {
 func TestNoiseVariesAsMuchAsAskedFor(t *testing.T) {
 	t.Parallel()
 	load, err := trace(t, 0, 100).Noise(7, 0.1, time.Second, 20_000*time.Second)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	sum, squares := 0.0, 0.0
 	points := load.Points()[:20_000]
 	for _, p := range points {

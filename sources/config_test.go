@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestSettingsThatAreRefused(t *testing.T) {
@@ -47,9 +49,7 @@ func TestSettingsThatAreRefused(t *testing.T) {
 func TestSourcesOfURLsHaveNamesOfTheirOwn(t *testing.T) {
 	file := write(t, "sources: {a-9090-http: {http: {url: 'http://b'}, namespaces: [clusters/-/namespaces/-]}}")
 	s, err := New(Options{URLs: []string{"http://a:9090", "https://a:9090", "redis://a:9090/3"}, File: file})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	seen := map[string]bool{"a-9090-http": true}
 	for _, kinds := range s.urls {
@@ -77,8 +77,6 @@ func TestWithoutURLsThereAreNoSources(t *testing.T) {
 func write(t *testing.T, text string) string {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "sources.yaml")
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(name, []byte(text), 0o600))
 	return name
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	failure "github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -70,9 +71,7 @@ func TestTheUnitLetsTheServiceKnowItsAddresses(t *testing.T) {
 // The machine's other addresses lead to it as loopback does, with the admin port for one.
 func TestNamesThatLeadToTheMachinesOwnAddresses(t *testing.T) {
 	own, err := ownAddresses()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	tried := 0
 	for _, ip := range own {
 		if ip.IsLoopback() || ip.IsLinkLocalUnicast() {
@@ -114,9 +113,7 @@ func tellsHow(err error) bool {
 // operator wrote it.
 func TestANameThatLeadsToLoopback(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer listener.Close()
 	_, port, _ := net.SplitHostPort(listener.Addr().String())
 	dial := func(configured, asked string) error {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,10 +21,12 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // source is a server that answers with JSON, and counts.
@@ -77,38 +78,18 @@ func serve(t *testing.T, sources *Sources) *service {
 	s := &service{}
 	s.now.Store(time.Now().UnixNano())
 	engine := memory.New(memory.Options{LogLength: -1})
+	t.Cleanup(func() { _ = engine.Close() })
 	options := server.DefaultOptions()
 	options.Clock = func() time.Time { return time.Unix(0, s.now.Load()) }
 	if sources != nil {
 		options.Sources = sources
 	}
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	grpcListener, restListener := listen(), listen()
-	ctx, stop := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- srv.Serve(ctx, grpcListener, restListener) }()
-	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		_ = conn.Close()
-		stop()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-		_ = engine.Close()
-	})
+	fatal.If(t, err)
+	address, _ := testserver.Serve(t, srv)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = conn.Close() })
 	s.targets, s.recommendations = setpointv1.NewTargetServiceClient(conn), setpointv1.NewRecommendationServiceClient(conn)
 	return s
 }
@@ -116,9 +97,7 @@ func serve(t *testing.T, sources *Sources) *service {
 func opened(t *testing.T, o Options) *Sources {
 	t.Helper()
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	return s
 }
@@ -331,9 +310,7 @@ func TestAnotherTenantsCredentials(t *testing.T) {
 	defer from.Close()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"token": "of-shop", "ca.pem": pemOf(from)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
 	file := write(t, fmt.Sprintf("sources:\n  shop:\n    http: {url: '%s', bearerTokenFile: %s, tls: {caFile: %s}}\n    namespaces: [clusters/prod/namespaces/shop]",
 		from.URL, filepath.Join(dir, "token"), filepath.Join(dir, "ca.pem")))

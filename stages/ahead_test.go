@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/schedule"
@@ -31,9 +32,7 @@ func TestBoundsAhead(t *testing.T) {
 	high := day
 	high.Min = 60
 	late, err := schedule.Compile(schedule.Text{Zone: "UTC", At: instant(t, "2026-11-23T10:00:00Z"), Duration: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	once := stages.Schedule{Name: "once", Times: late, Min: 30, Max: -1}
 	paced := stages.Schedule{Name: "paced", Times: times(t, "UTC", "0 0 * * 1", "", 24*time.Hour), Min: 10, Max: -1, MinPaced: true}
 	off := day

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -22,9 +23,7 @@ var away = recommender.Readings{Error: "away"}
 func clock(t *testing.T, s string) time.Time {
 	t.Helper()
 	at, err := time.Parse("15:04:05", s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return time.Date(2026, 11, 23, at.Hour(), at.Minute(), at.Second(), 0, time.UTC)
 }
 
@@ -84,9 +83,7 @@ func (g *target) round(at time.Time, current int32, readings ...recommender.Read
 	}
 	if next.Pending != nil {
 		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		fatal.If(g.t, err)
 		next = settled
 	}
 	g.history, g.state = &next, state
@@ -160,9 +157,7 @@ func newPods(t *testing.T, pods int, plan stages.Plan) *target {
 
 func cores(t *testing.T) quantity.Quantity {
 	q, err := quantity.Parse("1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return q
 }
 

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -39,9 +40,8 @@ func TestKeptTurns(t *testing.T) {
 				last, history = kept.Recommend(around, at, &in, &history)
 				if c.outcome != recommender.Undecided && history.Pending != nil {
 					var err error
-					if _, history, err = kept.Settle(history, "shop", last.ID, c.outcome, ""); err != nil {
-						t.Fatal(err)
-					}
+					_, history, err = kept.Settle(history, "shop", last.ID, c.outcome, "")
+					fatal.If(t, err)
 				}
 				if current = int32(want); c.seen {
 					current = last.Desired

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/schedule"
@@ -29,9 +30,7 @@ func TestPropertyTheOutlookKnowsOverridesAndSchedules(t *testing.T) {
 		for i := range r.IntN(3) {
 			from := noon.Add(time.Duration(r.IntN(400)-100) * time.Second)
 			times, err := schedule.Compile(schedule.Text{Zone: "UTC", At: from, Duration: time.Minute + time.Duration(r.IntN(120))*time.Second})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			s := stages.Schedule{Name: string(rune('a' + i)), Times: times, Min: -1, Max: -1, MaxAtOnce: true}
 			if r.IntN(2) == 0 {
 				s.Max = 2 + r.Int32N(18)
@@ -110,9 +109,7 @@ func TestPropertyTheOutlookKnowsOverridesAndSchedules(t *testing.T) {
 // Of other stages it says which one is not foreseen.
 func TestUnforeseenStages(t *testing.T) {
 	once, err := schedule.Compile(schedule.Text{Zone: "UTC", At: noon.Add(-2 * time.Hour), Duration: time.Hour})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for want, a := range map[recommender.Stage]stages.Around{
 		0:                          {Plan: &stages.Plan{WindowThroughFailures: true, IgnoreSurge: true, Combine: &stages.Combine{Method: stages.Max}, Schedules: []stages.Schedule{{Min: 3, Max: -1}, {Min: -1, Max: 9, Suspended: true}, {Min: 5, Max: 9, MinPaced: true, Times: once}}}},
 		recommender.StageProposal:  {Proposals: make([]stages.Proposal, 1)},
@@ -140,9 +137,7 @@ func TestUnforeseenStages(t *testing.T) {
 func TestAnOutlookEndsWithWhatIsKnownOfASchedule(t *testing.T) {
 	g := newTarget(t)
 	times, err := schedule.Compile(schedule.Text{Zone: "UTC", Cron: "* 8-17 * * *", Duration: time.Minute})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	g.around.Plan.Schedules = []stages.Schedule{{Name: "day", Times: times, Min: 10, Max: -1}}
 	for i := range 30 { // longer than the window
 		g.ask(noon.Add(time.Duration(i-30)*15*time.Second), 10, 50)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -68,9 +69,7 @@ func (g *target) decide(at time.Time, current int32) recommender.Decision {
 	isPlain(g.t, &d, at, &in, &history)
 	if next.Pending != nil {
 		_, settled, err := recommender.Settle(next, "shop", d.ID, recommender.Applied, "")
-		if err != nil {
-			g.t.Fatal(err)
-		}
+		fatal.If(g.t, err)
 		next = settled
 	}
 	g.history, g.state = &next, state

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -16,18 +17,14 @@ import (
 func instant(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return at.UTC()
 }
 
 func times(t testing.TB, zone, cron, end string, duration time.Duration) *schedule.Times {
 	t.Helper()
 	times, err := schedule.Compile(schedule.Text{Zone: zone, Cron: cron, EndCron: end, Duration: duration})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return times
 }
 

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 	"github.com/setpoint-dev/setpoint/store/redis"
@@ -24,13 +25,9 @@ func TestPatience(t *testing.T) {
 		{time.Hour, 2 * time.Second, 2 * time.Hour},
 	} {
 		engine, err := redis.New(redis.Options{Addresses: []string{"127.0.0.1:1"}, Timeout: test.timeout})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		part, err := engine.Part(store.Specs, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for what, of := range map[string]store.Store{"engine": engine, "part": part} {
 			if got := store.Patience(of, test.usual); got != test.want {
 				t.Errorf("%s with a timeout of %s: %s, want %s", what, test.timeout, got, test.want)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/web"
 )
 
@@ -18,9 +19,7 @@ func TestFilesHaveTheEngineBesideThePage(t *testing.T) {
 		names = append(names, name)
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{"index.html", "assets", "engine", "engine/README.md"} {
 		if !slices.Contains(names, want) {
 			t.Errorf("%s is not there: %q", want, names)

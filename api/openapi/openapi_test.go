@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/api/openapi"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestTheDocumentIsTheFile(t *testing.T) {
 	t.Parallel()
 	want, err := os.ReadFile("setpoint.openapi.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !bytes.Equal(openapi.Document(), want) {
 		t.Error("setpoint.openapi.json.gz is not setpoint.openapi.json: run make generate")
 	}

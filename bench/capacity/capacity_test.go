@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/bench/report"
 	"github.com/setpoint-dev/setpoint/bench/scenario"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
@@ -161,9 +162,7 @@ func TestCostsOfAReport(t *testing.T) {
 		r.Scenarios[0].Figures = append(r.Scenarios[0].Figures, report.Figure{Name: name, Runs: []float64{value}})
 	}
 	c, err := CostsOf([]*report.Report{r})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, beside := range map[string][2]float64{
 		"service":           {c.Service.Decision, 20},
 		"its trip":          {c.Service.Trip, 60},
@@ -183,22 +182,14 @@ func TestCostsOfAReport(t *testing.T) {
 // with -update it writes them.
 func TestThePageHasTheTables(t *testing.T) {
 	root, err := process.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file := filepath.Join(root, "docs", "operate", "scaling.md")
 	reports, err := report.Read([]string{"measured.json"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text, err := Page(reports)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if *update {
-		if err := report.Replace(file, beginMarker, endMarker, text); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, report.Replace(file, beginMarker, endMarker, text))
 	}
 	page := testpages.Read(t, file)
 	if !strings.Contains(page, beginMarker+"\n"+text+"\n"+endMarker) {

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestTwoBuildsBesideEachOther(t *testing.T) {
@@ -14,22 +16,16 @@ func TestTwoBuildsBesideEachOther(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name string, figures ...Figure) string {
 		text, err := json.Marshal(Report{Scenarios: []Scenario{{Title: "REST", Figures: figures}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		file := filepath.Join(folder, name)
-		if err := os.WriteFile(file, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, text, 0o600))
 		return file
 	}
 	rate := func(runs ...float64) Figure { return Figure{Name: "rate", Unit: "%", Goal: AtLeast(50), Runs: runs} }
 	older := []string{write("1", rate(70), Figure{Name: "no goal", Runs: []float64{1}}), write("2", rate(90)), write("3", rate(80))}
 	newer := []string{write("4", rate(60, 100), Figure{Name: "new", Unit: "ms", Goal: AtMost(5), Runs: []float64{2}}), write("5", rate(88))}
 	var out bytes.Buffer
-	if err := RunBeside(append(append(older, "--"), newer...), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, RunBeside(append(append(older, "--"), newer...), &out))
 	want := `| What | Goal | Old | New | New of old |
 |---|---:|---:|---:|---:|
 | REST: rate | ≥ 50.0 % | 80.0 % (70.0 % … 90.0 %) | 88.0 % (60.0 % … 100 %) | 1.100 |

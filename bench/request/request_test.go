@@ -9,22 +9,19 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/bench/request"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func newSet(t *testing.T, targets int, bodies bool) *request.Set {
 	t.Helper()
 	set, err := request.NewSet(0, targets, 10, bodies)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set
 }
 
 func decode(t *testing.T, data []byte, into proto.Message) {
 	t.Helper()
-	if err := proto.Unmarshal(data, into); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, proto.Unmarshal(data, into))
 }
 
 func TestTargetsAreAskedForEachPeriod(t *testing.T) {
@@ -67,9 +64,7 @@ func TestAnswersAreLookedAt(t *testing.T) {
 		{Result: &setpointv1.BatchRecommendResult_Response{Response: &setpointv1.RecommendResponse{DesiredReplicas: 3}}},
 		{Result: &setpointv1.BatchRecommendResult_Error{Error: refusal}},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if refused, results := request.Refused(batch); refused != 1 || results != 2 {
 		t.Errorf("%d of %d refused, want 1 of 2", refused, results)
 	}
@@ -78,9 +73,7 @@ func TestAnswersAreLookedAt(t *testing.T) {
 		true:  {Id: "5", Result: &setpointv1.StreamRecommendResponse_Error{Error: refusal}},
 	} {
 		data, err := proto.Marshal(result)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if id, refused := request.Answered(data); string(id) != "5" || refused != want {
 			t.Errorf("id %q, refused %v; want 5 and %v", id, refused, want)
 		}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/bench/bare"
 	"github.com/setpoint-dev/setpoint/bench/report"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	kit "github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -37,18 +38,12 @@ func settings(t *testing.T) Settings {
 	t.Helper()
 	redistest.Require(t)
 	root, err := kit.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := t.TempDir()
 	program, err := kit.Build("setpoint", false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return Settings{
 		Runs: 1, Duration: 100 * time.Millisecond, Slice: 50 * time.Millisecond, Callers: 4, Connections: 1,
 		Targets: LeastTargets, Stored: 2000, Rounds: 2, Root: root, Program: program, Folder: folder, Log: t.Logf,
@@ -61,9 +56,7 @@ func settings(t *testing.T) Settings {
 func TestEachScenarioCanBePlayed(t *testing.T) {
 	s := settings(t)
 	s.Profiles = filepath.Join(s.Folder, "profiles")
-	if err := os.Mkdir(s.Profiles, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(s.Profiles, 0o755))
 	profiled, idle, settling = time.Second, time.Second, 0
 	for i := range All {
 		scenario := &All[i]
@@ -137,9 +130,7 @@ func TestAScenarioWhoseServiceRefusesFails(t *testing.T) {
 	script := filepath.Join(s.Folder, "refusing")
 	// It takes no evaluation time: the later flag wins.
 	text := fmt.Sprintf("#!/bin/sh\nexec %s \"$@\" --allow-evaluation-time=false\n", s.Program)
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(script, []byte(text), 0o755))
 	s.Program = script
 	if _, err := unaryMemory.Play(t.Context(), s); err == nil {
 		t.Error("a service that refuses all requests was measured")
@@ -157,9 +148,7 @@ BenchmarkCalculator/utilization/1000_pods/setpoint-2         	    3000	   40000 
 PASS
 `
 	figures, err := engineFigures(out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if f := figures[0]; len(f.Runs) != 2 || f.Runs[1] != 50 || f.Runs[0] >= 25 {
 		t.Errorf("%s: %v, want 25 × and 50 ×", f.Name, f.Runs)
 	}

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // channel is a stream or unary client that succeeds or fails as the test says.
@@ -60,9 +61,7 @@ func TestCallsTakeThePlaceOfTheStream(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				m, err := newMetrics(nil, nil, nil)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				stream, calls := &channel{err: tt.stream, delay: tt.delay}, &channel{err: tt.calls}
 				a := &asker{stream: stream, calls: calls, timeout: 10 * time.Second, metrics: m}
 				ask := func(id string) error {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -149,9 +150,7 @@ func start(t *testing.T, p agent.Watched, service agent.Recommender, options age
 	t.Helper()
 	options.Cluster = "demo"
 	d, err := agent.NewDriver(p, agent.Service{Calls: service}, options, driver)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- d.Run(ctx) }()
@@ -294,16 +293,12 @@ func TestADriverThatRunsAgainNoticesTheServicesReturn(t *testing.T) {
 		time.Sleep(time.Minute)
 		s.Away(true)
 		time.Sleep(time.Minute)
-		if err := stop(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, stop())
 		s.Away(false)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		began := time.Now()
-		if err := d.Run(ctx); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, d.Run(ctx))
 		if n := s.AskedSince(began); n < 5 {
 			t.Errorf("asked %d times in a minute", n)
 		}

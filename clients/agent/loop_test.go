@@ -21,6 +21,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -306,9 +307,7 @@ func TestASecondCallerOfATargetIsToldAsSuch(t *testing.T) {
 			t.Errorf("%d warnings of another caller for %d reports, of all of %v", n, len(s.Reports()), lines.All())
 		}
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, family := range families {
 			for _, m := range family.GetMetric() {
 				if strings.HasSuffix(family.GetName(), "answers_refused_total") && m.GetCounter().GetValue() > 0 {
@@ -403,9 +402,7 @@ func TestTheLoopIsThePlatformsMemory(t *testing.T) {
 	p := &remembering{Fake: &agenttest.Fake{}}
 	l, err := agent.New(p, agent.Service{Calls: agenttest.NewService(nil)},
 		agent.Options{Cluster: "demo", Period: time.Hour}, agent.QueueOptions{Wake: func(...agent.Key) {}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	read := func(times int) {
 		for range times {
 			l.Reconcile(t.Context(), agent.Key{Kind: "Service", Namespace: "shop", Name: "web"})

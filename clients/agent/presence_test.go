@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"go.uber.org/zap"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func keyNamed(name string) Key { return Key{Kind: "Service", Namespace: "shop", Name: name} }
@@ -18,9 +20,7 @@ func keyNamed(name string) Key { return Key{Kind: "Service", Namespace: "shop", 
 func newTestPresence(t *testing.T, wake func(...Key)) *presence {
 	t.Helper()
 	m, err := newMetrics(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return newPresence(wake, nil, m, zap.NewNop(), &once{})
 }
 
@@ -173,8 +173,6 @@ func TestTheMetricIsAsThePresence(t *testing.T) {
 	p.answered(keyNamed("a"))
 	<-gone
 	var is dto.Metric
-	if err := up.Write(&is); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, up.Write(&is))
 	want(t, "recommender_up while it is away", is.GetGauge().GetValue(), 0)
 }

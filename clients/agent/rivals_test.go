@@ -19,6 +19,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -42,9 +43,7 @@ func act(t *testing.T, p agent.Watched, s *testserver.Service, cluster string, o
 	}
 	var err error
 	a.Driver, err = agent.NewDriver(p, agent.Service{Calls: agenttest.NewService(s.Recommendations), Announce: s.Announce}, options, agent.DriverOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	a.stop = cancel
 	go func() { a.ended <- a.Run(ctx) }()
@@ -58,9 +57,7 @@ func act(t *testing.T, p agent.Watched, s *testserver.Service, cluster string, o
 func (a *acting) others(t *testing.T) (n float64) {
 	t.Helper()
 	families, err := a.registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, f := range families {
 		if f.GetName() == "setpoint_agent_rival_agents" {
 			n = f.GetMetric()[0].GetGauge().GetValue()

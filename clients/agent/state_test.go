@@ -6,15 +6,14 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Waking an object while its reconcile is in flight is not lost.
 func TestAnObjectIsHurried(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newStates(m)
 	key, later := (Key{Kind: "Service", Namespace: "shop", Name: "web"}), time.Now().Add(time.Hour)
 	st := s.of(key)
@@ -28,9 +27,7 @@ func TestAnObjectIsHurried(t *testing.T) {
 func TestTheShortestPeriodIsThatOfTheObjectsThereAre(t *testing.T) {
 	t.Parallel()
 	m, err := newMetrics(nil, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := newStates(m)
 	see := func(name string, period time.Duration) Key {
 		key := Key{Kind: "Service", Namespace: "shop", Name: name}

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -455,9 +456,7 @@ func TestStartsAfterAChange(t *testing.T) {
 				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
 				_, stop := start(t, p, s, agent.Options{Period: period}, agent.DriverOptions{})
 				time.Sleep(3 * period) // reconciled once
-				if err := stop(); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, stop())
 				at := time.Now().Add(-tt.ago)
 				switch {
 				case tt.ago == 0:

@@ -10,6 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The service's spec has the JSON of autoscaling/v2, so converting a spec equals parsing its
@@ -51,9 +52,7 @@ behavior:
 			snapshot.Autoscaler.Spec = kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, test.spec)
 			snapshot.ScaleError = &kubernetes.ScaleError{}
 			want, err := yaml.YAMLToJSON([]byte(test.spec))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			kubernetestest.CheckMessage(t, kubernetestest.Request(t, snapshot).GetSpec(), string(want))
 		})
 	}
@@ -83,9 +82,7 @@ func TestStatusesConvertBothWays(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			want := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerStatus](t, test.status)
 			got, err := kubernetes.StatusFromProto(kubernetes.StatusToProto(&want))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if !equality.Semantic.DeepEqual(*got, want) {
 				t.Errorf("got %+v\nwant %+v", *got, want)
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A region is known by the ids of its keys, in whatever order; servers without keys have no id.
@@ -23,9 +24,7 @@ func TestTheIdentityOfARegion(t *testing.T) {
 		}))
 		defer served.Close()
 		acts, err := nomad.Acting(t.Context(), connect(t, nomad.Config{Address: served.URL}), namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(acts) == 0 {
 			return "", nil
 		}

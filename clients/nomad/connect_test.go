@@ -16,25 +16,20 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
 func write(t *testing.T, name string, data []byte) {
 	t.Helper()
-	if err := os.WriteFile(name+".new", data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(name+".new", data, 0o600))
+	fatal.If(t, os.Rename(name+".new", name))
 }
 
 func connect(t *testing.T, c nomad.Config) *api.Client {
 	t.Helper()
 	client, err := nomad.Connect(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return client
 }
 
@@ -53,9 +48,7 @@ func TestATokenThatIsRotated(t *testing.T) {
 		_, _, err := client.Scaling().ListPolicies(nil)
 		return err
 	}
-	if err := list(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, list())
 	server.Revoke("token:one")
 	server.SetToken("token:two", agentRights)
 	if err := list(); err == nil || !strings.Contains(err.Error(), "Permission denied") {
@@ -65,9 +58,7 @@ func TestATokenThatIsRotated(t *testing.T) {
 	if err := list(); err != nil {
 		t.Errorf("with the new token: %v", err)
 	}
-	if err := os.Remove(file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(file))
 	if err := list(); err != nil {
 		t.Errorf("while the file is replaced: %v", err)
 	}
@@ -86,9 +77,7 @@ func TestCertificatesThatAreRenewed(t *testing.T) {
 	renew := func(a *testpki.Authority) {
 		of.Store(a)
 		write(t, ca, a.CertPEM())
-		if err := a.Issue("client.global.nomad").Write(cert, key); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, a.Issue("client.global.nomad").Write(cert, key))
 	}
 	renew(testpki.New("first"))
 	served := httptest.NewUnstartedServer(&nomadtest.Server{})
@@ -105,9 +94,7 @@ func TestCertificatesThatAreRenewed(t *testing.T) {
 		_, _, err := client.Scaling().ListPolicies(nil)
 		return err
 	}
-	if err := list(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, list())
 	next := testpki.New("second")
 	of.Store(next)
 	served.CloseClientConnections()
@@ -142,9 +129,7 @@ func TestASocket(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "api.sock")
 	listener, err := net.Listen("unix", name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	server := &http.Server{Handler: &nomadtest.Server{}, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	defer func() { _ = server.Close() }()

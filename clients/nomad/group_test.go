@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var web = nomad.Group{Namespace: "default", Job: "web", Name: "web"}
@@ -27,9 +28,7 @@ func register(t *testing.T, client *api.Client, name, policy string, maximum int
 			Scaling: &api.ScalingPolicy{Min: new(int64(1)), Max: &maximum, Policy: map[string]any{nomad.Key: policy}},
 		}},
 	}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 func TestScale(t *testing.T) {
@@ -39,13 +38,9 @@ func TestScale(t *testing.T) {
 		time.Sleep(3 * time.Second)
 		ctx := t.Context()
 		status, _, err := client.Jobs().ScaleStatus("web", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		job, _, err := client.Jobs().Info("web", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		// Two indexes have the same name, but only one is compared.
 		if status.JobModifyIndex == *job.JobModifyIndex {
 			t.Error("both indexes are the same, which shows nothing")
@@ -74,9 +69,7 @@ func TestScale(t *testing.T) {
 			t.Errorf("an unknown job: %v", err)
 		}
 		status, _, err = client.Jobs().ScaleStatus("web", nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		group := status.TaskGroups["web"]
 		if group.Desired != 3 || len(group.Events) != 2 || group.Events[0].Count != nil || group.Events[1].Message != "cpu above target" || group.Events[1].Meta["setpoint.reason"] != "cpu" {
 			t.Errorf("got %+v", group)

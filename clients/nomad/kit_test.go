@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -65,9 +66,7 @@ func (w *world) connect(c nomad.Config) *api.Client {
 	w.t.Cleanup(func() { _ = server.Close() })
 	c.Address, c.Dial = "http://nomad:4646", pipe.DialContext
 	client, err := nomad.Connect(c)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	return client
 }
 
@@ -133,9 +132,7 @@ func (w *world) Platform() agent.Watched { return w.adapter() }
 
 func (w *world) adapter() *nomad.Platform {
 	p, err := nomad.New(w.client, w.options)
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	return p
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // locked is a Nomad that has nothing but the lock of one variable.
@@ -66,9 +67,7 @@ func lead(t *testing.T, l *locked, act func(context.Context) error) (stop contex
 	go func() { _ = server.Serve(pipe) }()
 	t.Cleanup(func() { _ = server.Close() })
 	client, err := nomad.Connect(nomad.Config{Address: "http://nomad:4646", Dial: pipe.DialContext})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	core, lines := observer.New(zap.InfoLevel)
 	l.lines = lines
 	l.lock = &nomad.Lock{Client: client, Path: "setpoint/agent", Namespace: "default", Log: zap.New(core)}

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -34,9 +35,7 @@ func run(t *testing.T, w *world, options agent.Options) *agenttest.Service {
 	service := agenttest.NewService(testserver.Recommendations(t))
 	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", agenttest.Period, -1, w.options.Log
 	driver, err := agent.NewDriver(w.Platform(), agent.Service{Calls: service}, options, agent.DriverOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- driver.Run(ctx) }()

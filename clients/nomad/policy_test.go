@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The examples of docs/guides/nomad.md, as parsed by Nomad 1.10.5.
@@ -27,9 +28,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 		`{"setpoint":"cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 120}}\n"}`,
 	} {
 		scaling := &api.ScalingPolicy{Min: new(int64(2)), Max: new(int64(10))}
-		if err := json.Unmarshal([]byte(text), &scaling.Policy); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(text), &scaling.Policy))
 		if policy, hold := nomad.ParsePolicy(scaling); policy == nil || hold != nil || len(policy.Spec.GetMetrics()) == 0 {
 			t.Errorf("%s: %+v", text, hold)
 		}
@@ -40,9 +39,7 @@ func TestExamplesOfTheDocs(t *testing.T) {
 func scaling(t *testing.T, minimum, maximum int64, policy string) *api.ScalingPolicy {
 	t.Helper()
 	out := &api.ScalingPolicy{Min: &minimum, Max: &maximum, Enabled: new(true), Type: "horizontal"}
-	if err := json.Unmarshal([]byte(policy), &out.Policy); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(policy), &out.Policy))
 	return out
 }
 
@@ -55,9 +52,7 @@ func checkSpec(t *testing.T, p *nomad.Policy, hold *agent.Hold, want string) {
 		t.Fatal("it is not taken for one of Setpoint's")
 	}
 	wanted := &setpointv1.HorizontalPodAutoscalerSpec{}
-	if err := protojson.Unmarshal([]byte(want), wanted); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(want), wanted))
 	if !proto.Equal(p.Spec, wanted) {
 		t.Errorf("got  %s\nwant %s", protojson.Format(p.Spec), protojson.Format(wanted))
 	}

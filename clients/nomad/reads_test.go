@@ -16,15 +16,14 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // counted returns the number of calls by kind, from the metric.
 func (w *world) counted() map[string]int {
 	w.t.Helper()
 	families, err := w.requests.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	out := map[string]int{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -244,9 +243,7 @@ func TestANodeThatHangs(t *testing.T) {
 		o := agenttest.Object(t, p, keyOf("web"))
 		began := time.Now()
 		seen, err := p.Observe(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if n := len(seen.Request.GetPodMetrics()); n != 1 || len(seen.Request.GetPods()) != 10 || len(seen.Request.GetMetricErrors()) > 0 {
 			t.Errorf("%d samples of %d pods, errors %v", n, len(seen.Request.GetPods()), seen.Request.GetMetricErrors())
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // running is an allocation whose tasks started at that time.
@@ -158,9 +159,7 @@ func TestReadingsAgreeWithTheKernel(t *testing.T) {
 		}
 		compared++
 		thousandths, err := strconv.ParseFloat(strings.TrimSuffix(now, "m"), 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		truth := 2300 * (seconds(i) - seconds(i-5)) / (steady[i].At() - steady[i-5].At()).Seconds()
 		if ratio := thousandths / 1000 / truth; ratio < 0.95 || ratio > 1.05 {
 			t.Errorf("reading %d is %s, where the kernel counted %.1f MHz", i, now, truth)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
 	"github.com/setpoint-dev/setpoint/internal/document"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestTheFileOfSources(t *testing.T) {
@@ -26,9 +27,7 @@ sources:
     maxBytes: 65536
     maxSeries: 10
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := Config{Sources: map[string]Source{"prom": {
 		Prometheus: &Prometheus{
 			URL: "https://prometheus:9090", Headers: map[string]string{"X-Scope-OrgID": "shop"},
@@ -44,9 +43,7 @@ sources:
 
 func TestWhatIsNotSetHasDefaults(t *testing.T) {
 	c, err := ParseConfig([]byte(`{"sources": {"prom": {"prometheus": {"url": "http://prometheus:9090"}}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := c.Sources["prom"].withDefaults()
 	if s.Timeout != Duration(DefaultTimeout) || s.Concurrency != DefaultConcurrency || *s.Reuse != Duration(DefaultReuse) ||
 		s.MaxBytes != DefaultMaxBytes || s.MaxSeries != DefaultMaxSeries {

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -58,9 +59,7 @@ func TestFieldsAreDocumented(t *testing.T) {
 	if !*update {
 		t.Fatalf("%s does not have the fields as they are: run go test ./clients/samples -run Fields -update", page)
 	}
-	if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(page, []byte(want), 0o644))
 }
 
 // key is the key of a field; an embedded query has several.
@@ -103,9 +102,7 @@ func fieldComments(t *testing.T) map[string]string {
 	files := token.NewFileSet()
 	for _, name := range []string{"config.go", "httpapi/httpapi.go", "source/files.go", "redis/redis.go", "source/query.go", "named.go"} {
 		file, err := parser.ParseFile(files, name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ast.Inspect(file, func(n ast.Node) bool {
 			spec, ok := n.(*ast.TypeSpec)
 			if !ok {

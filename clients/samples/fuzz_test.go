@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // FuzzPrometheus answers a query with arbitrary data: the result is either samples that a
@@ -50,9 +51,7 @@ func wantRequestable(t *testing.T, r Readings) {
 		t.Fatalf("%d samples and %d errors", samples, len(r.MetricErrors))
 	}
 	for _, m := range r.CustomMetrics {
-		if err := m.GetTimestamp().CheckValid(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.GetTimestamp().CheckValid())
 	}
 	if _, err := proto.Marshal(&setpointv1.RecommendRequest{
 		ExternalMetrics: r.ExternalMetrics, CustomMetrics: r.CustomMetrics, PodMetrics: r.PodMetrics, MetricErrors: r.MetricErrors,

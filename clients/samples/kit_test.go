@@ -20,6 +20,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // patience bounds the wait for something that must happen. It takes milliseconds on an idle
@@ -98,9 +99,7 @@ func vectorOf(elements ...string) http.HandlerFunc {
 func newSet(t testing.TB, c Config) *Set {
 	t.Helper()
 	set, err := New(c, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(set.Close)
 	return set
 }
@@ -164,12 +163,8 @@ func write(t testing.TB, text string) string {
 // rewrite replaces a file as a mounted secret is replaced: by renaming.
 func rewrite(t testing.TB, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(name+".new", name); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(name+".new", []byte(text), 0o600))
+	fatal.If(t, os.Rename(name+".new", name))
 }
 
 // counted returns the counters of a set.

@@ -6,20 +6,17 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestMetricsAreThereBeforeAnythingHappens(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	config := Config{Sources: map[string]Source{"prom": {Prometheus: &Prometheus{URL: "http://localhost"}}}}
 	set, err := New(config, Options{Registerer: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer set.Close()
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := map[string]int{
 		"setpoint_samples_queries_total": len(source.Outcomes), "setpoint_samples_requests_total": len(source.Outcomes),
 		"setpoint_samples_shared_total": 1, "setpoint_samples_request_duration_seconds": 1,

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const namedFile = `
@@ -58,7 +59,7 @@ func ofAnObject(name, kind, object string) *setpointv1.MetricSpec {
 func TestNamedMetricsAreForNamespaces(t *testing.T) {
 	t.Parallel()
 	config, err := ParseConfig([]byte(namedFile))
-	must(t, err)
+	fatal.If(t, err)
 	set := newSet(t, config)
 	for _, c := range []struct {
 		namespace      string
@@ -100,18 +101,18 @@ func TestNamedMetricsKeepWhatTheirSourcesSay(t *testing.T) {
 	answer := body(`{"status":"error","errorType":"bad_data","error":"geheim: parse error in hidden_total"}`)
 	prom := newFakeProm(t, func(w http.ResponseWriter, r *http.Request) { answer(w, r) })
 	config, err := ParseConfig([]byte(strings.Replace(namedFile, "http://localhost:9090", prom.URL, 1)))
-	must(t, err)
+	fatal.If(t, err)
 	none := Duration(0)
 	of := config.Sources["prom"]
 	of.Reuse = &none
 	config.Sources["prom"] = of
 	core, logs := observer.New(zap.InfoLevel)
 	set, err := New(config, Options{Log: zap.New(core)})
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(set.Close)
 	read := func(name string) string {
 		m, ok, err := set.Named("shop", external(name))
-		if must(t, err); !ok {
+		if fatal.If(t, err); !ok {
 			t.Fatal("it has no name")
 		}
 		got := set.Read(t.Context(), []Metric{m}, nil)
@@ -160,13 +161,13 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 	t.Parallel()
 	prom := newFakeProm(t, result("vector", `[{"metric":{},"value":[1,"3"]}]`))
 	token := filepath.Join(t.TempDir(), "token")
-	must(t, os.WriteFile(token, []byte("s3cret"), 0o600))
+	fatal.If(t, os.WriteFile(token, []byte("s3cret"), 0o600))
 	none := Duration(0)
 	core, logs := observer.New(zap.InfoLevel)
 	set, err := New(Config{Sources: map[string]Source{"prom": {
 		Prometheus: &Prometheus{URL: prom.URL, BearerTokenFile: token, InsecureCredentials: true}, Reuse: &none,
 	}}}, Options{Log: zap.New(core)})
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(set.Close)
 	for _, step := range []struct {
 		do    func()
@@ -174,13 +175,13 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 		fails bool
 	}{
 		{func() {}, "", false},
-		{func() { must(t, os.Remove(token)) }, "file not read, keeping its previous content: bearerTokenFile can't be read", false},
+		{func() { fatal.If(t, os.Remove(token)) }, "file not read, keeping its previous content: bearerTokenFile can't be read", false},
 		{func() {}, "", false},
-		{func() { must(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, keeping its previous content: bearerTokenFile is empty", false},
-		{func() { must(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file reloaded: ", false},
-		{func() { must(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile has more than one line", true},
+		{func() { fatal.If(t, os.WriteFile(token, []byte(" "), 0o600)) }, "file not read, keeping its previous content: bearerTokenFile is empty", false},
+		{func() { fatal.If(t, os.WriteFile(token, []byte("s3cret2"), 0o600)) }, "file reloaded: ", false},
+		{func() { fatal.If(t, os.WriteFile(token, []byte("two\nlines"), 0o600)) }, "source not queried, a file can't be read: bearerTokenFile has more than one line", true},
 		{func() {}, "", true},
-		{func() { must(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source queried again, its files can be read: ", false},
+		{func() { fatal.If(t, os.WriteFile(token, []byte("s3cret"), 0o600)) }, "source queried again, its files can be read: ", false},
 	} {
 		step.do()
 		if _, err := set.Samples(t.Context(), Query{Source: "prom", Query: "up"}); (err != nil) != step.fails {

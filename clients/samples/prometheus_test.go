@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestResultsOfPrometheus(t *testing.T) {
@@ -98,9 +100,7 @@ func TestASampleHasTimestampWindowAndLabels(t *testing.T) {
 	prom := newFakeProm(t, vectorOf(series("1", "__name__", "up", "app", "web")))
 	set := promSource(t, prom.URL)
 	got, err := set.Samples(t.Context(), promQuery(`up{app="web"}`, func(q *Query) { q.Window = Duration(90 * time.Second) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []Sample{{
 		Labels: map[string]string{"__name__": "up", "app": "web"}, Value: got[0].Value,
 		Timestamp: time.UnixMilli(1700000000500), Window: 90 * time.Second,

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // byQuery answers according to the query.
@@ -28,9 +29,7 @@ func request(r Readings) string {
 func wantRequest(t *testing.T, got Readings, want string) {
 	t.Helper()
 	var parsed setpointv1.RecommendRequest
-	if err := protojson.Unmarshal([]byte(want), &parsed); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(want), &parsed))
 	is := &setpointv1.RecommendRequest{
 		PodMetrics: got.PodMetrics, CustomMetrics: got.CustomMetrics, ExternalMetrics: got.ExternalMetrics, MetricErrors: got.MetricErrors,
 	}
@@ -93,9 +92,7 @@ func TestReadingsAreWhatARequestTakes(t *testing.T) {
 		{Spec: usageOf("memory"), Query: promQuery("memory", ofPods)},
 		{Spec: external("broken"), Query: promQuery("broken")},
 	}
-	if err := set.Check(metrics); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, set.Check(metrics))
 	const at = `"timestamp": "2023-11-14T22:13:20.500Z"`
 	wantRequest(t, set.Read(t.Context(), metrics, []string{"web-1", "web-2", "web-3"}), `{
 		"externalMetrics": [
@@ -216,9 +213,7 @@ func TestQueriesThatDoNotFitTheirMetrics(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			err := set.Check(c.metrics)
 			if c.want == "" {
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				return
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) {

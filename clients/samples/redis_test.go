@@ -14,6 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -34,43 +35,36 @@ func redisSource(t testing.TB, r Redis, change ...func(*Source)) *Set {
 	return newSet(t, Config{Sources: map[string]Source{"redis": s}})
 }
 
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 func TestLengthsOfARealRedis(t *testing.T) {
 	server := redistest.Shared(t)
 	client, prefix, ctx := server.Client(t), redistest.Prefix(t), t.Context()
 	list, set, stream, trimmed := prefix+"list", prefix+"set", prefix+"stream", prefix+"trimmed"
-	must(t,
+	fatal.If(t,
 		client.RPush(ctx, list, "a", "b", "c").Err(),
 		client.ZAdd(ctx, set, goredis.Z{Score: 1, Member: "a"}, goredis.Z{Score: 5, Member: "b"}, goredis.Z{Score: 9, Member: "c"}).Err(),
 	)
 	add := func(key string, n int) (last string) {
 		for range n {
 			id, err := client.XAdd(ctx, &goredis.XAddArgs{Stream: key, Values: []string{"k", "v"}}).Result()
-			must(t, err)
+			fatal.If(t, err)
 			last = id
 		}
 		return last
 	}
 	read := func(key, group string, n int64) {
-		must(t, client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: group, Consumer: "c", Streams: []string{key, ">"}, Count: n}).Err())
+		fatal.If(t, client.XReadGroup(ctx, &goredis.XReadGroupArgs{Group: group, Consumer: "c", Streams: []string{key, ">"}, Count: n}).Err())
 	}
 	add(stream, 3)
-	must(t, client.XGroupCreate(ctx, stream, "workers", "0").Err(), client.XGroupCreate(ctx, stream, "idle", "0").Err())
+	fatal.If(t, client.XGroupCreate(ctx, stream, "workers", "0").Err(), client.XGroupCreate(ctx, stream, "idle", "0").Err())
 	read(stream, "workers", 2)
 	add(stream, 2)
 	// An undelivered entry is deleted: Redis no longer knows the group's lag.
 	add(trimmed, 2)
-	must(t, client.XGroupCreate(ctx, trimmed, "workers", "0").Err())
+	fatal.If(t, client.XGroupCreate(ctx, trimmed, "workers", "0").Err())
 	read(trimmed, "workers", 1)
 	deleted := add(trimmed, 1)
 	add(trimmed, 1)
-	must(t, client.XDel(ctx, trimmed, deleted).Err())
+	fatal.If(t, client.XDel(ctx, trimmed, deleted).Err())
 
 	sources := redisSource(t, Redis{Addresses: []string{server.Addr()}})
 	for _, c := range []struct {
@@ -171,7 +165,7 @@ func TestARealClusterFindsTheKeysNode(t *testing.T) {
 	prefix := redistest.Prefix(t)
 	for _, slot := range []string{"a", "b", "c", "d", "e", "f"} { // on several nodes
 		key := prefix + slot
-		must(t, client.XAdd(ctx, &goredis.XAddArgs{Stream: key, Values: []string{"k", "v"}}).Err(), client.XGroupCreate(ctx, key, "g", "0").Err())
+		fatal.If(t, client.XAdd(ctx, &goredis.XAddArgs{Stream: key, Values: []string{"k", "v"}}).Err(), client.XGroupCreate(ctx, key, "g", "0").Err())
 		got, err := sources.Samples(ctx, Query{Source: "redis", Stream: key, Group: "g"})
 		if err != nil || !reflect.DeepEqual(values(got), []string{"1"}) {
 			t.Fatalf("stream %s: %v, %v", slot, values(got), err)
@@ -194,7 +188,7 @@ func TestARealRedisThatComesAndGoes(t *testing.T) {
 	sources := redisSource(t, Redis{Addresses: []string{server.Addr()}})
 	list := Query{Source: "redis", List: "q"}
 	ask := func() error { _, err := sources.Samples(t.Context(), list); return err }
-	must(t, ask())
+	fatal.If(t, ask())
 	server.Kill()
 	var e *Error
 	if err := ask(); !errors.As(err, &e) || e.Outcome != Unreachable {

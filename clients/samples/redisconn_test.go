@@ -8,6 +8,8 @@ import (
 	"net"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // fakeRedis answers every command outside of the driver's handshake with a raw text, and
@@ -15,7 +17,7 @@ import (
 func fakeRedis(t *testing.T, answer string) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -45,7 +46,7 @@ func TestTheServiceDecidesOnWhatWasRead(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var req setpointv1.RecommendRequest
-			if err := protojson.Unmarshal(fmt.Appendf(nil, `{
+			fatal.If(t, protojson.Unmarshal(fmt.Appendf(nil, `{
 				"target": "clusters/c/namespaces/shop/targets/web", "spec": {
 					"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 1, "maxReplicas": 100,
 					"metrics": [%s], "behavior": {"scaleUp": {"policies": [{"type": "Pods", "value": 100, "periodSeconds": 15}]}}
@@ -54,9 +55,7 @@ func TestTheServiceDecidesOnWhatWasRead(t *testing.T) {
 					{"name": "web-1", "phase": "Running", "startTime": "2020-01-01T00:00:00Z", "ready": {"status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}},
 					{"name": "web-2", "phase": "Running", "startTime": "2020-01-01T00:00:00Z", "ready": {"status": "True", "lastTransitionTime": "2020-01-01T00:00:00Z"}}
 				]
-			}`, c.metrics), &req); err != nil {
-				t.Fatal(err)
-			}
+			}`, c.metrics), &req))
 			queries := map[string]Query{
 				"External:queue": promQuery("queue"), "Pods:rps": promQuery("rps", ofPods), "External:none": promQuery("none"),
 				"Resource:cpu": promQuery("cpu", ofPods, func(q *Query) { q.Window = Duration(time.Minute) }),
@@ -66,9 +65,7 @@ func TestTheServiceDecidesOnWhatWasRead(t *testing.T) {
 				about, _ := targetOf(spec)
 				metrics = append(metrics, Metric{Spec: spec, Query: queries[about.subject()]})
 			}
-			if err := set.Check(metrics); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, set.Check(metrics))
 			read := set.Read(t.Context(), metrics, []string{"web-1", "web-2"})
 			req.PodMetrics, req.CustomMetrics, req.ExternalMetrics, req.MetricErrors = read.PodMetrics, read.CustomMetrics, read.ExternalMetrics, read.MetricErrors
 			input, violations := conversion.Input(&req, recommender.DefaultOptions())

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -195,9 +196,7 @@ func TestCredentialsStayWithTheOrigin(t *testing.T) {
 func raw(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -220,9 +219,7 @@ func raw(t *testing.T, serve func(net.Conn)) string {
 func TestTLSThatDoesNotCome(t *testing.T) {
 	files := redistest.NewTLS(t)
 	pair, err := tls.LoadX509KeyPair(files.ServerCertFile, files.ServerKeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	discard := func(c net.Conn) { _, _ = io.Copy(io.Discard, c) }
 	for _, c := range []struct {
 		name    string
@@ -281,9 +278,7 @@ func newTLSProm(t *testing.T, files *redistest.TLS) string {
 	t.Helper()
 	config := files.Config()
 	pair, err := tls.LoadX509KeyPair(files.ServerCertFile, files.ServerKeyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := httptest.NewUnstartedServer(vectorOf(series("1")))
 	f.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, ClientCAs: config.RootCAs, ClientAuth: tls.RequireAndVerifyClientCert}
 	f.Config.ErrorLog = discardLog
@@ -294,9 +289,7 @@ func newTLSProm(t *testing.T, files *redistest.TLS) string {
 
 func TestNoServerListens(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_ = l.Close()
 	_, err = promSource(t, "http://"+l.Addr().String()).Samples(t.Context(), promQuery("up"))
 	wantFailure(t, err, Unreachable, "connection refused")

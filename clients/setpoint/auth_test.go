@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -54,24 +55,16 @@ func startGuarded(t *testing.T, n int) *guarded {
 	ca.issue(in("client.crt"), in("client.key"), "client")
 	write(t, in("clients.crt"), string(ca.CertPEM()))
 	source, err := certs.New(certs.Options{CertFile: in("server.crt"), KeyFile: in("server.key"), CAFile: in("clients.crt"), ClientAuth: certs.Optional})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	config, err := source.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	write(t, in("tokens.yaml"), "tokens:\n"+entry("client", goodToken)+entry("reader", lessToken))
 	write(t, in("policy.yaml"), aPolicy)
 	authenticator, err := auth.New(auth.Options{Certificates: true, Clients: source, TokensFile: in("tokens.yaml"), Files: files.Options{Interval: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	rules, err := policy.Open(in("policy.yaml"), files.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := startFleet(t, n, func(f *fleet) {
 		f.options.TLS, f.options.Access = config, &server.Access{Authenticator: authenticator, Policy: rules}
 	})
@@ -82,9 +75,7 @@ func startGuarded(t *testing.T, n int) *guarded {
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 }
 
 func entry(identity, token string) string {
@@ -174,9 +165,7 @@ func TestRetriesWithCredentialsLoseAndDoubleNothing(t *testing.T) {
 			for i := 0; ; i++ {
 				select {
 				case err := <-failed:
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					if got := g.recorded(client, web); got != each {
 						t.Errorf("%d recommendations are recorded, want %d", got, each)
 					}

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -252,9 +253,7 @@ func TestWhatTheServiceDecidesPasses(t *testing.T) {
 			options := server.DefaultOptions()
 			options.AllowEvaluationTime = true
 			s, err := server.New(engine, engine, options)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer s.Close()
 			now, count := checkedAt, r.Int32N(15)
 			profile := []string{"", "v1.36", "v1.37", "v1.28", "v1.19", "v1.15", "cooldown", "design-2015"}[r.IntN(8)]

@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -135,9 +136,7 @@ func startFleet(tb testing.TB, n int, changes ...func(*fleet)) *fleet {
 func (f *fleet) start(name string) {
 	f.tb.Helper()
 	s, err := server.New(f.store, f.store, f.options)
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	fatal.If(f.tb, err)
 	i := &instance{listener: &severed{Listener: listen(f.tb)}, served: make(chan error, 1)}
 	var ctx context.Context
 	ctx, i.stop = context.WithCancel(context.Background())
@@ -154,9 +153,7 @@ func (f *fleet) start(name string) {
 func listen(tb testing.TB) net.Listener {
 	tb.Helper()
 	l, err := new(net.ListenConfig).Listen(tb.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return l
 }
 
@@ -193,9 +190,7 @@ func (f *fleet) client(options ...setpoint.Option) *setpoint.Client {
 func (f *fleet) recorded(client *setpoint.Client, target string) int {
 	f.tb.Helper()
 	got, err := client.GetTarget(f.tb.Context(), target)
-	if err != nil {
-		f.tb.Fatal(err)
-	}
+	fatal.If(f.tb, err)
 	// One stands for the count before the first.
 	return len(got.GetHistory().GetRecommendations()) - 1
 }
@@ -340,9 +335,7 @@ func TestTargetsAreListedOverPages(t *testing.T) {
 	}
 	var names []string
 	for target, err := range client.ListTargets(t.Context(), "clusters/demo/namespaces/-") {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		names = append(names, target.GetName())
 	}
 	for i, name := range names {

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -45,9 +46,7 @@ func TestKeepaliveIsWhatTheServerAllows(t *testing.T) {
 		options.MaxConnectionAge = 0 // connections stay
 		engine := memory.New(memory.Options{})
 		s, err := server.New(engine, engine, options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		grpcListener, restListener := &inMemory{Listener: bufconn.Listen(1 << 20)}, bufconn.Listen(1<<10)
 		ctx, stop := context.WithCancel(t.Context())
 		served := make(chan error, 1)

@@ -21,6 +21,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var (
@@ -80,9 +81,7 @@ func (d *directory) client(tb testing.TB, names []string, options ...setpoint.Op
 		target = "passthrough:///" + target // no DNS
 	}
 	client, err := setpoint.New(target, options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	client.SetRandom(func(most time.Duration) time.Duration { return most })
 	tb.Cleanup(func() { _ = client.Close() })
 	return client

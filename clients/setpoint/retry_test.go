@@ -21,6 +21,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const ms = time.Millisecond
@@ -487,9 +488,7 @@ func TestACreationIsTriedAgainByItsID(t *testing.T) {
 func TestACallThatIsCutOffIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	message, err := proto.Marshal(&setpointv1.RecommendResponse{DesiredReplicas: 5})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
 	for name, first := range map[string][]byte{"in the middle": framed[:len(framed)-1], "in its head": framed[:3], "without a status": framed} {
 		var attempts atomic.Int64
@@ -507,9 +506,7 @@ func TestACallThatIsCutOffIsTriedAgain(t *testing.T) {
 		server.Config.Protocols.SetUnencryptedHTTP2(true)
 		server.Start()
 		client, err := setpoint.New(server.Listener.Addr().String(), setpoint.WithRetry(setpoint.Retry{BaseDelay: 1, MaxDelay: 1}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		answer, err := client.Recommend(t.Context(), queue(web, 3, 50))
 		if err != nil || answer.GetDesiredReplicas() != 5 || attempts.Load() != 2 {
 			t.Errorf("%s: got %v, %v after %d attempts", name, answer, err, attempts.Load())

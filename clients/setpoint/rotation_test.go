@@ -13,15 +13,14 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const newToken = "sp_of-the-client-rotated-6789abcdefghijklmn"
 
 func (g *guarded) reloads(t *testing.T) {
 	t.Helper()
-	if err := g.reload(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, g.reload())
 }
 
 // A token is replaced as the documents say, under a stream that is open with the old one.
@@ -150,9 +149,7 @@ func TestTheCAFileMayBeReplaced(t *testing.T) {
 	wantCode(t, ask(), codes.OK)
 	f.kill(f.names[0])
 	f.tls = other.serverConfig(nil, "i0.test")
-	if err := os.WriteFile(ca.file, other.CertPEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(ca.file, other.CertPEM(), 0o600))
 	f.start(f.names[0])
 	wantCode(t, ask(), codes.OK)
 }

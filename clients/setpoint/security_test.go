@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
@@ -31,18 +32,14 @@ type authority struct {
 func newAuthority(tb testing.TB) *authority {
 	tb.Helper()
 	a := &authority{testpki.New("authority"), tb, filepath.Join(tb.TempDir(), "ca.pem")}
-	if err := os.WriteFile(a.file, a.CertPEM(), 0o600); err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, os.WriteFile(a.file, a.CertPEM(), 0o600))
 	return a
 }
 
 // issue writes a certificate for those names and its key to files.
 func (a *authority) issue(certFile, keyFile, owner string, names ...string) {
 	a.tb.Helper()
-	if err := a.Issue(owner, testpki.Names(names...)).Write(certFile, keyFile); err != nil {
-		a.tb.Fatal(err)
-	}
+	fatal.If(a.tb, a.Issue(owner, testpki.Names(names...)).Write(certFile, keyFile))
 }
 
 // serverConfig is the configuration of servers with those names; it asks for client certificates.
@@ -190,9 +187,7 @@ func TestTokens(t *testing.T) {
 	t.Run("a file is read again when it changes", func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "token")
 		write := func(name, text string) {
-			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(name, []byte(text), 0o600))
 		}
 		client := authorizations(&tokens).serve(t, two, setpoint.WithTokenFile(file), setpoint.WithTokenOverInsecure())
 		_, err := client.Recommend(t.Context(), queue(web, 3, 50))
@@ -203,17 +198,13 @@ func TestTokens(t *testing.T) {
 		write(file, "first\n")
 		ask(t, client, "Bearer first")
 		write(file+".new", "other\n")
-		if err := os.Rename(file+".new", file); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(file+".new", file))
 		ask(t, client, "Bearer other")
 		write(file, "") // it is being written
 		ask(t, client, "Bearer other")
 		write(file, "longer")
 		ask(t, client, "Bearer longer")
-		if err := os.Remove(file); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(file))
 		ask(t, client, "Bearer longer")
 	})
 }
@@ -229,9 +220,7 @@ func TestTokensTravelOverTLS(t *testing.T) {
 
 func TestSettingsThatCannotBe(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(dir+"/empty", nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(dir+"/empty", nil, 0o600))
 	for name, options := range map[string][]setpoint.Option{
 		"a token without encryption":            {setpoint.WithInsecure(), setpoint.WithToken("secret")},
 		"both with and without TLS":             {setpoint.WithInsecure(), setpoint.WithTLS(setpoint.TLS{})},
@@ -265,9 +254,7 @@ func TestOtherServersAreToldOf(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			listener, err := net.Listen("tcp", "127.0.0.1:0")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			t.Cleanup(func() { _ = listener.Close() })
 			go func() {
 				for {
@@ -280,9 +267,7 @@ func TestOtherServersAreToldOf(t *testing.T) {
 				}
 			}()
 			client, err := setpoint.New(listener.Addr().String(), setpoint.WithTimeout(0))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = client.Close() }()
 			_, err = setpointv1.NewTargetServiceClient(client.Conn()).ListTargets(t.Context(), &setpointv1.ListTargetsRequest{})
 			if err == nil || !strings.Contains(err.Error(), tt.want) {

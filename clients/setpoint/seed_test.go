@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // conditionTypes returns the types of the conditions that the service sets, with where: those in calls of the functions that set
@@ -30,9 +31,7 @@ func conditionTypes(t *testing.T) map[string]token.Position {
 				continue
 			}
 			source, err := parser.ParseFile(all, name, nil, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			sources = append(sources, source)
 			ast.Inspect(source, func(n ast.Node) bool {
 				if spec, is := n.(*ast.ValueSpec); is && len(spec.Values) == 1 {

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -79,9 +80,7 @@ func newWorld(t testing.TB) *world {
 	server := &http.Server{Handler: w}
 	go func() { _ = server.Serve(pipe) }()
 	engine, err := swarm.Connect(client.WithHost("tcp://engine:2375"), client.WithDialContext(pipe.DialContext))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w.engine = engine
 	t.Cleanup(func() {
 		engine.Close()

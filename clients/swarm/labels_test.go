@@ -10,6 +10,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func labelsOf(pairs ...string) map[string]string {
@@ -41,13 +42,9 @@ func TestLabelsSayWhatAServiceWants(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := swarm.ParseLabels("web", tt.labels)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			want := &setpointv1.HorizontalPodAutoscalerSpec{}
-			if err := protojson.Unmarshal([]byte(tt.want), want); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, protojson.Unmarshal([]byte(tt.want), want))
 			want.ScaleTargetRef = &setpointv1.CrossVersionObjectReference{ApiVersion: "docker.com/v1", Kind: "Service", Name: "web"}
 			if !proto.Equal(got.Spec, want) {
 				t.Errorf("got  %v\nwant %v", got.Spec, want)
@@ -62,9 +59,7 @@ func TestLabelsSayWhatAServiceWants(t *testing.T) {
 func TestAnotherAutoscalersLabelIsReported(t *testing.T) {
 	t.Parallel()
 	got, err := swarm.ParseLabels("web", labelsOf("setpoint.max=3", "swarm.autoscaler=true", "orbiter=false"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if want := "swarm.autoscaler opts in to another autoscaler: where that runs, each undoes the counts of the other"; strings.Join(got.Warnings, "\n") != want {
 		t.Errorf("got %q", got.Warnings)
 	}

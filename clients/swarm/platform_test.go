@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/clients/swarm/nodes"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -35,9 +36,7 @@ func TestNothingButTheCountIsWritten(t *testing.T) {
 	w, p := start(t)
 	o := agenttest.Object(t, p, w.Create(agenttest.Workload{Name: "web", Replicas: 4}))
 	seen := agenttest.Observe(t, p, o)
-	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}))
 	if n := w.Replicas("web"); n != 7 {
 		t.Errorf("%d replicas, want 7", n)
 	}
@@ -188,9 +187,7 @@ func TestAnUpdateLeavesTheWindowFilled(t *testing.T) {
 		w.Create(agenttest.Workload{Name: "web", Replicas: 4, Steady: true})
 		d, err := agent.NewDriver(w.Platform(), agent.Service{Calls: agenttest.NewService(testserver.Recommendations(t))},
 			agent.Options{Cluster: "demo", Period: agenttest.Period, FirstWait: -1}, agent.DriverOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { _ = d.Run(ctx) })
@@ -417,9 +414,7 @@ func TestAWatchThatStopsIsNoFailure(t *testing.T) {
 		w, p := start(t)
 		w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 		ctx, cancel := context.WithCancel(t.Context())
-		if err := p.Watch(ctx, func(agent.Key) { cancel() }); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, p.Watch(ctx, func(agent.Key) { cancel() }))
 	}
 }
 
@@ -436,9 +431,7 @@ func TestAnEngineThatIsReplaced(t *testing.T) {
 		t.Error("the engine takes any version")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	if err := p.Watch(ctx, func(agent.Key) { cancel() }); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Watch(ctx, func(agent.Key) { cancel() }))
 	seen := agenttest.Observe(t, p, o)
 	if err := p.Apply(t.Context(), o, seen, agent.Change{From: 4, To: 7}); err != nil || w.Replicas("web") != 7 {
 		t.Errorf("%d replicas: %v", w.Replicas("web"), err)
@@ -521,20 +514,15 @@ func TestUsageComesFromNodes(t *testing.T) {
 	w.mu.Unlock()
 	o := agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"})
 	seen, err := p.Observe(t.Context(), o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if failed := seen.Request.GetMetricErrors(); len(failed) != 1 || !strings.Contains(failed[0].GetMessage(), "no node has reported usage") {
 		t.Errorf("before any report: %v", failed)
 	}
 	now := time.Now()
 	tasks := []nodes.TaskUsage{{Task: "task001" + s.id, At: now, Window: 15, CPU: 250_000_000, Memory: 1024}, {Task: "task003" + s.id, At: now, Window: 15, CPU: 9}}
-	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: tasks}, now, true); err != nil {
-		t.Fatal(err)
-	}
-	if seen, err = p.Observe(t.Context(), o); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: tasks}, now, true))
+	seen, err = p.Observe(t.Context(), o)
+	fatal.If(t, err)
 	usage := seen.Request.GetPodMetrics()
 	if len(usage) != 1 || len(seen.Request.GetMetricErrors()) > 0 || len(seen.Request.GetPods()) != 3 {
 		t.Fatalf("usage %v, errors %v", usage, seen.Request.GetMetricErrors())
@@ -556,9 +544,7 @@ func TestMemoryThatIsNotAccounted(t *testing.T) {
 	w.mu.Unlock()
 	now := time.Now()
 	usage := nodes.TaskUsage{Task: "task001" + s.id, At: now, Window: 15, CPU: 1}
-	if err := w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: []nodes.TaskUsage{usage}}, now, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.options.Nodes.Take(&nodes.Report{Node: "node1", At: now, Tasks: []nodes.TaskUsage{usage}}, now, true))
 	seen := agenttest.Observe(t, p, agenttest.Object(t, p, agent.Key{Kind: swarm.Kind, Namespace: "default", Name: "web"}))
 	errs := seen.Request.GetMetricErrors()
 	if len(errs) != 1 || errs[0].GetMetric() != "Resource:memory" || !strings.Contains(errs[0].GetMessage(), "cgroup_enable=memory") {
@@ -581,9 +567,7 @@ func TestAServiceThatOptsOutMeanwhileIsLeftAlone(t *testing.T) {
 				w.Create(agenttest.Workload{Name: "web", Replicas: 4})
 				d, err := agent.NewDriver(w.Platform(), agent.Service{Calls: agenttest.NewService(testserver.Recommendations(t))},
 					agent.Options{Cluster: "demo", Period: agenttest.Period, FirstWait: -1}, agent.DriverOptions{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				ctx, cancel := context.WithCancel(t.Context())
 				var running sync.WaitGroup
 				running.Go(func() { _ = d.Run(ctx) })

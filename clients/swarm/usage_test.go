@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The usage of tasks is by id. A task without a rate in the Prometheus is missing from the
@@ -43,13 +44,9 @@ func TestUsageComesFromCadvisor(t *testing.T) {
 	}))
 	defer prometheus.Close()
 	config, err := samples.ParseConfig([]byte("sources: {prom: {prometheus: {url: '" + prometheus.URL + "'}, timeout: 60s}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	set, err := samples.New(config, samples.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer set.Close()
 	w.options = swarm.Options{Sources: set, Usage: swarm.Cadvisor("prom", time.Minute)}
 	p := w.Platform()

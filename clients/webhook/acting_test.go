@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Two agents know the webhook alike if they have one secret in common, whatever its name and place,
@@ -16,9 +17,7 @@ func TestTheIdentityOfAWebhook(t *testing.T) {
 		w := newWorld(t)
 		w.writeKeys(keys)
 		acts, err := w.client.Acting(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return acts
 	}
 	one := acting("k1:" + secret)

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const secret = "0123456789abcdef0123456789abcdef"
@@ -80,9 +81,7 @@ func newWorld(t testing.TB) *world {
 	server := &http.Server{Handler: w}
 	go func() { _ = server.Serve(pipe) }()
 	client, err := webhook.Connect(webhook.Server{URL: "http://127.0.0.1:8080/setpoint/", KeyFile: w.keyFile, DialContext: pipe.DialContext})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w.client = client
 	t.Cleanup(func() {
 		client.Close()
@@ -94,12 +93,8 @@ func newWorld(t testing.TB) *world {
 // writeKeys replaces the agent's file of keys.
 func (w *world) writeKeys(text string) {
 	w.t.Helper()
-	if err := os.WriteFile(w.keyFile+".new", []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.Rename(w.keyFile+".new", w.keyFile); err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, os.WriteFile(w.keyFile+".new", []byte(text), 0o600))
+	fatal.If(w.t, os.Rename(w.keyFile+".new", w.keyFile))
 }
 
 // Platform implements agenttest.World.

@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
@@ -198,13 +199,9 @@ func TestQueriesAndObservationsAreOfOneUsage(t *testing.T) {
 			}))
 			t.Cleanup(prom.Close)
 			config, err := samples.ParseConfig([]byte("sources: {prom: {prometheus: {url: '" + prom.URL + "'}}}"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			sources, err := samples.New(config, samples.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			t.Cleanup(sources.Close)
 			w.options.Sources = sources
 			key := w.create("web", 1, map[string]any{
@@ -232,7 +229,7 @@ func TestQueriesAndObservationsAreOfOneUsage(t *testing.T) {
 				got = err.Error()
 			case len(seen.Request.GetPodMetrics()) == 1:
 				text, err := protojson.Marshal(seen.Request.GetPodMetrics()[0])
-				must(t, err)
+				fatal.If(t, err)
 				got = strings.ReplaceAll(string(text), ", ", ",") // spaces are put in at random
 				got = strings.ReplaceAll(got, ": ", ":")
 			}
@@ -258,7 +255,7 @@ func TestFilesThatCantBeReadAreLogged(t *testing.T) {
 	}{
 		{func() { w.writeKeys("k1:short\n") }, "file not read, keeping its previous content: key file: " + w.keyFile + ": line 1: the secret"},
 		{func() {}, ""},
-		{func() { must(t, os.Remove(w.keyFile)) }, "file not read, keeping its previous content: key file: stat " + w.keyFile},
+		{func() { fatal.If(t, os.Remove(w.keyFile)) }, "file not read, keeping its previous content: key file: stat " + w.keyFile},
 		{func() { w.writeKeys("k1:" + secret) }, "file reloaded: "},
 	} {
 		step.do()
@@ -285,17 +282,17 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 	var current atomic.Pointer[tls.Certificate]
 	current.Store(new(first.TLS()))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
+	fatal.If(t, err)
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 		return current.Load(), nil
 	}}
 	go func() { _ = server.Serve(tls.NewListener(listener, config)) }()
 	t.Cleanup(func() { _ = server.Close() })
 	file := filepath.Join(t.TempDir(), "ca.pem")
-	must(t, os.WriteFile(file, first.CertPEM(), 0o600))
+	fatal.If(t, os.WriteFile(file, first.CertPEM(), 0o600))
 	core, logs := observer.New(zap.InfoLevel)
 	client, err := webhook.Connect(webhook.Server{URL: "https://" + listener.Addr().String() + "/setpoint", KeyFile: w.keyFile, CAFile: file, Log: zap.New(core)})
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(client.Close)
 	p := webhook.New(client, w.options)
 	key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
@@ -305,30 +302,21 @@ func TestAuthoritiesAreReplaced(t *testing.T) {
 		_, err := p.Observe(t.Context(), o)
 		return err
 	}
-	if err := observe(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, observe())
 	current.Store(new(second.TLS()))
 	if err := observe(); err == nil || !strings.Contains(err.Error(), "certificate") {
 		t.Errorf("with a certificate of another authority: %v", err)
 	}
-	must(t, os.WriteFile(file, []byte("being replaced"), 0o600))
+	fatal.If(t, os.WriteFile(file, []byte("being replaced"), 0o600))
 	if err := observe(); err == nil {
 		t.Error("without authorities that are trusted: no error")
 	}
 	if got := logs.TakeAll(); len(got) != 1 || got[0].Message != "file not read, keeping its previous content" {
 		t.Errorf("logged %v", got)
 	}
-	must(t, os.WriteFile(file, second.CertPEM(), 0o600))
+	fatal.If(t, os.WriteFile(file, second.CertPEM(), 0o600))
 	if err := observe(); err != nil {
 		t.Error(err)
-	}
-}
-
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -338,7 +326,7 @@ func connect(t testing.TB, w *world, change func(*webhook.Server)) *webhook.Clie
 	s := webhook.Server{URL: "http://127.0.0.1:8080/setpoint/", KeyFile: w.keyFile, DialContext: w.pipe.DialContext}
 	change(&s)
 	client, err := webhook.Connect(s)
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(client.Close)
 	return client
 }
@@ -352,9 +340,9 @@ func listedOnce(t *testing.T, p *webhook.Platform, key agent.Key) *agent.Object 
 	for key != <-told {
 	}
 	cancel()
-	must(t, <-ended)
+	fatal.If(t, <-ended)
 	o, err := p.Object(t.Context(), key, nil)
-	must(t, err)
+	fatal.If(t, err)
 	return o
 }
 

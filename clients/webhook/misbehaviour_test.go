@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // watched is a world with a watched platform, in a bubble of synctest.
@@ -526,9 +527,7 @@ func TestACountIsAppliedOnce(t *testing.T) {
 			}
 		})
 		change := agent.Change{From: 3, To: 5, RecommendationID: "r1", Reason: "above target", Why: "above target; schedule \"office\" starts"}
-		if err := w.platform.Apply(t.Context(), o, seen, change); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, w.platform.Apply(t.Context(), o, seen, change))
 		if calls := w.recorded(); len(calls) != 2 || w.Changes() != 1 || w.Replicas("web") != 5 {
 			t.Errorf("%d calls, %d changes, %d replicas", len(calls), w.Changes(), w.Replicas("web"))
 		} else if !bytes.Contains(calls[0].body, []byte(`"reason":"above target; schedule \"office\" starts"`)) {
@@ -715,9 +714,7 @@ func TestAnUnusableValueFailsItsOwnMetricAlone(t *testing.T) {
 			}
 			request["customMetrics"], request["externalMetrics"] = custom, external
 			body, err := json.Marshal(map[string]any{"request": request})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			set(w.world, &w.mangle, func(path string, r *reply) {
 				if path == "/observe" {
 					r.body = body

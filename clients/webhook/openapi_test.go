@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
@@ -38,9 +39,7 @@ func contract(t *testing.T, own string) []byte {
 			Schemas map[string]json.RawMessage `json:"schemas"`
 		} `json:"components"`
 	}
-	if err := json.Unmarshal([]byte(source), &service); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(source), &service))
 	needed := map[string]json.RawMessage{}
 	var need func(text string)
 	need = func(text string) {
@@ -53,13 +52,9 @@ func contract(t *testing.T, own string) []byte {
 	}
 	need(own)
 	document, err := json.Marshal(needed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out, err := yaml.JSONToYAML(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return []byte("    " + strings.ReplaceAll(strings.TrimSpace(string(out)), "\n", "\n    ") + "\n")
 }
 
@@ -69,18 +64,14 @@ const schemas = "#/components/schemas/"
 func TestOpenAPIIsUpToDate(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("openapi.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	own, _, ok := strings.Cut(string(text), generated)
 	if !ok {
 		t.Fatal("openapi.yaml has no line «# generated»")
 	}
 	want := append([]byte(own+generated), contract(t, own)...)
 	if *update {
-		if err := os.WriteFile("openapi.yaml", want, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile("openapi.yaml", want, 0o644))
 	} else if !bytes.Equal(text, want) {
 		t.Error("openapi.yaml is not up to date: go test ./clients/webhook -run OpenAPI -update")
 	}
@@ -106,9 +97,7 @@ func openapi(t *testing.T) document {
 	t.Helper()
 	text := testpages.Read(t, "openapi.yaml")
 	var d document
-	if err := yaml.UnmarshalStrict([]byte(text), &d); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.UnmarshalStrict([]byte(text), &d))
 	if name, ok := cut("", map[string]any(d)); ok {
 		t.Errorf("%s has no value: quote the text before it, which a comma ends", name)
 	}
@@ -286,13 +275,9 @@ func watchedCalls(t *testing.T, w *world, key agent.Key) {
 	listed()
 	listed()
 	o, err := p.Object(ctx, key, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	seen := agenttest.Observe(t, p, o)
-	if err := p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r1", Reason: "cpu"}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r1", Reason: "cpu"}))
 	if err := p.Apply(ctx, o, seen, agent.Change{From: 3, To: 4, RecommendationID: "r2", Reason: "cpu"}); !errors.Is(err, agent.ErrMoved) {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/webhook"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -16,9 +17,7 @@ import (
 func TestSignatures(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile("testdata/signatures.json")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	page := testpages.Read(t, "../../docs/guides/webhook.md")
 	var file struct {
 		Key, Secret string
@@ -28,9 +27,7 @@ func TestSignatures(t *testing.T) {
 			Status                                                           int
 		}
 	}
-	if err := json.Unmarshal(text, &file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &file))
 	key := webhook.Key{Name: file.Key, Secret: []byte(file.Secret)}
 	for _, v := range file.Vectors {
 		at := time.Unix(v.Timestamp, 0)

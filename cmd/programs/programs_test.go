@@ -8,15 +8,14 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
 func TestTheListIsThatOfTheFolders(t *testing.T) {
 	t.Parallel()
 	folders, err := filepath.Glob("../setpoint*")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var names []string
 	for _, folder := range folders {
 		if _, err := os.Stat(filepath.Join(folder, "go.mod")); err != nil {

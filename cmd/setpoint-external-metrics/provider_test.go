@@ -16,6 +16,7 @@ import (
 	metrics "sigs.k8s.io/custom-metrics-apiserver/pkg/provider"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var now = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
@@ -37,9 +38,7 @@ func seven() *setpointv1.Recommendation {
 func selector(t *testing.T, text string) labels.Selector {
 	t.Helper()
 	s, err := labels.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -49,9 +48,7 @@ func TestTheCountIsTheValue(t *testing.T) {
 	t.Parallel()
 	p, asked := fixed(seven(), nil)
 	list, err := p.GetExternalMetric(t.Context(), "shop", selector(t, "target=web"), recommended)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if *asked != "clusters/east/namespaces/shop/targets/web" {
 		t.Errorf("it asked about %s", *asked)
 	}
@@ -102,9 +99,7 @@ func TestSelectors(t *testing.T) {
 func TestErrors(t *testing.T) {
 	t.Parallel()
 	detailed, err := status.New(codes.NotFound, "no spec is stored").WithDetails(&errdetails.ErrorInfo{Domain: "setpoint.dev", Reason: "SPEC_NOT_FOUND"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tt := range []struct {
 		name string
 		err  error

@@ -11,6 +11,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/buildmetric"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -35,9 +36,7 @@ func TestFlagsOfTheLastReleaseAreThere(t *testing.T) {
 			lines = append(lines, line)
 		}
 		slices.Sort(lines)
-		if err := os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(list, []byte(strings.Join(lines, "\n")+"\n"), 0o644))
 	}
 	text := testpages.Read(t, list)
 	before := strings.Fields(strings.ReplaceAll(text, "setpoint-external-metrics ", ""))
@@ -56,9 +55,7 @@ func TestTheBuildIsAMetric(t *testing.T) {
 	t.Parallel()
 	legacyregistry.RawMustRegister(buildmetric.New())
 	families, err := legacyregistry.DefaultGatherer.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, family := range families {
 		if family.GetName() != "setpoint_build_info" {
 			continue

@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const kubeconfig = `
@@ -91,9 +92,7 @@ func TestProfilesBringTheirPeriods(t *testing.T) {
 		all.List(s.list()).Bind(flags)
 		changeFlags(flags)
 		s.Settings = &all
-		if err := flags.Parse(args); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, flags.Parse(args))
 		return s.options(&agentcmd.Parts{Settings: &all, Flags: flags}).ProfilePeriods
 	}
 	usual := periods()
@@ -120,9 +119,7 @@ func TestShadowReport(t *testing.T) {
 	ledger.Note(shadow.Key{Kind: "HorizontalPodAutoscaler", Namespace: "shop", Name: "api"}, "the built-in controller",
 		shadow.Reconcile{At: time.Unix(1_700_000_000, 0), Period: 15 * time.Second})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+agentcmd.ShadowPath, func(w http.ResponseWriter, _ *http.Request) {
 		_ = json.NewEncoder(w).Encode(ledger.Report(time.Unix(1_700_000_100, 0).UTC()))

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -12,9 +13,7 @@ func TestTheMetricsOfAgentsAreUpToDate(t *testing.T) {
 	t.Parallel()
 	committed := testpages.Read(t, "../../docs/reference/metrics-agents.md")
 	text, err := metricsDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text != committed {
 		t.Error("docs/reference/metrics-agents.md is out of date: run make generate")
 	}
@@ -24,9 +23,7 @@ func TestTheMetricsOfAgentsAreUpToDate(t *testing.T) {
 func TestPagesNameMetricsThatThereAre(t *testing.T) {
 	t.Parallel()
 	text, err := metricsDocument()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	named := regexp.MustCompile(`setpoint_(?:agent|samples)_[a-z_]+[a-z]`)
 	for _, page := range []string{"guides/kubernetes", "operate/observability", "guides/metric-sources"} {
 		content := testpages.Read(t, "../../docs/"+page+".md")

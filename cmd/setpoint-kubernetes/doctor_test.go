@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/agentcmd"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // apiServer answers as an API server that has these API groups, each in one version, and Leases.
@@ -331,13 +332,9 @@ func TestDoctorLeavesOutNamedMetrics(t *testing.T) {
 	t.Parallel()
 	config, err := samples.ParseConfig([]byte(`{sources: {prom: {prometheus: {url: 'http://127.0.0.1:1'}}}, metrics: {
 		queue: {namespaces: [shop], source: prom, query: up}, depth: {type: Pods, namespaces: [shop], source: prom, query: up, podLabel: pod}}}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	named, err := samples.New(config, samples.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer named.Close()
 	metrics := func(external, pods string) []autoscalingv2.MetricSpec {
 		target := autoscalingv2.MetricTarget{Type: autoscalingv2.AverageValueMetricType, AverageValue: new(resource.MustParse("1"))}

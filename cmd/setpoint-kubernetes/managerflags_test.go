@@ -7,6 +7,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/managerflags"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestFlagsOfTheControllerManager(t *testing.T) {
@@ -14,9 +15,7 @@ func TestFlagsOfTheControllerManager(t *testing.T) {
 	config := clitest.File(t, "kubeconfig", kubeconfig)
 	clitest.TakesManagerFlags(t, newRoot, managerflags.Agent, "agent", "--check", "--cluster=demo", "--source=hpa", "--insecure", "--kubeconfig="+config)
 	agent, _, err := newRoot().Find([]string{"agent"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	clitest.HasManagerSettings(t, agent, managerflags.Agent)
 	wrong := run(t, "", "agent", "--check", "--cluster=demo", "--horizontal-pod-autoscaler-tolerance=much")
 	if wrong.Code != cli.ExitSettings || !strings.Contains(wrong.Stderr, `invalid argument "much"`) {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -35,9 +36,7 @@ func TestGeneratedDocs(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
-	if err := os.WriteFile(token, []byte("secret\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	valid := []string{"agent", "--check", "--cluster=demo", "--insecure"}
 	for want, args := range map[string][]string{
 		"": {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/nomad"
 	"github.com/setpoint-dev/setpoint/clients/nomad/nomadtest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // What keeps the agent from scaling a group is a problem to doctor, too.
@@ -43,9 +44,7 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			platform, err := nomad.New(client, nomad.Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			p := &patient{client: client, platform: platform, namespace: "*"}
 			var problems []string
 			for _, f := range p.policies(t.Context()) {
@@ -101,9 +100,7 @@ func TestDoctorNamesAllGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	platform, err := nomad.New(client, nomad.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if found := (&patient{client: client, platform: platform, namespace: "*"}).policies(t.Context()); len(found) != groups+1 {
 		t.Errorf("%d findings, want one for each of %d groups, and the first", len(found), groups)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hashicorp/nomad/api"
 
 	"github.com/setpoint-dev/setpoint/clients/nomad"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // What becomes of the checks of the Nomad Autoscaler. Each output is read as HCL and by the agent;
@@ -22,9 +23,7 @@ import (
 func TestTranslate(t *testing.T) {
 	check := func(name, source, query, more, strategy string) string {
 		asJSON, err := json.Marshal(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return fmt.Sprintf(`{%q:[{"source":%q,"query":%s,%s"strategy":[{%s}]}]}`, name, source, asJSON, more, strategy)
 	}
 	cpu := check("cpu", "nomad-apm", "avg_cpu-allocated", "", `"target-value":[{"target":70.0}]`)
@@ -108,9 +107,7 @@ func TestTranslate(t *testing.T) {
 	for name, c := range cases {
 		file := filepath.Join(t.TempDir(), "job.json")
 		job := `{"Job":{"ID":"web","TaskGroups":[{"Name":"web","Scaling":{"Min":2,"Max":10,"Policy":` + c.policy + `}},{"Name":"other"}]}}`
-		if err := os.WriteFile(file, []byte(job), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(job), 0o600))
 		out, err := run(t, "translate", file)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -132,9 +129,7 @@ func TestTranslate(t *testing.T) {
 	}
 	for name, job := range map[string]string{"no job": `{}`, "no JSON": `job "web" {}`, "no checks": `{"Job":{"TaskGroups":[{"Name":"web"}]}}`} {
 		file := filepath.Join(t.TempDir(), "job.json")
-		if err := os.WriteFile(file, []byte(job), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(job), 0o600))
 		if _, err := run(t, "translate", file); err == nil {
 			t.Errorf("%s: no error", name)
 		}

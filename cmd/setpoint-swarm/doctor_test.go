@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // engine is a Docker Engine with these services; without any, that of a swarm without a leader.
@@ -73,9 +74,7 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 				s.nodesSecret = clitest.File(t, "secret", secret)
 			}
 			opened, err := s.open(agentcmd.Parts{Settings: &agentcmd.Settings{}, Flags: flags, Sources: &samples.Set{}, Metrics: prometheus.NewRegistry(), Log: zap.NewNop()})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer opened.Close()
 			// What is wrong here is not asked of the service.
 			if asks := opened.Asks(context.Background()); len(asks) > 1 || len(asks) == 1 && (asks[0].Key.String() == "" || asks[0].Request.GetSpec().GetMaxReplicas() != 3) || (len(asks) == 1) != tt.asked {

@@ -12,6 +12,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -33,9 +34,7 @@ func readStack(t *testing.T, name string) stack {
 	t.Helper()
 	text := testpages.Read(t, "../../deploy/swarm/"+name)
 	var s stack
-	if err := yaml.Unmarshal([]byte(text), &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(text), &s))
 	return s
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/errorlog"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -135,28 +136,20 @@ func TestReportsAreServed(t *testing.T) {
 	}
 	store := nodes.NewStore(0)
 	handler, err := nodes.NewHandler(store, secrets, nodes.TLS{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- serveReports(ctx, listener, handler, nil, zap.NewNop()) }()
 	sender, err := nodes.NewSender(listener.Addr().String(), secrets, nil, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer sender.Close()
 	if err := sender.Send(ctx, &nodes.Report{Node: "node1", At: time.Now()}); err != nil {
 		t.Error(err)
 	}
 	stranger, err := nodes.NewSender(listener.Addr().String(), func() ([][]byte, error) { return [][]byte{bytes.Repeat([]byte("x"), 32)}, nil }, nil, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer stranger.Close()
 	if err := stranger.Send(ctx, &nodes.Report{Node: "node2", At: time.Now()}); err == nil || !strings.Contains(err.Error(), http.StatusText(http.StatusForbidden)) {
 		t.Errorf("a stranger's report: %v", err)
@@ -214,9 +207,7 @@ func TestHandshakesThatFailDoNotFloodTheLog(t *testing.T) {
 	t.Parallel()
 	core, logged := observer.New(zap.DebugLevel)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	began, ended := time.Now(), make(chan error, 1)
 	go func() {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -27,18 +28,13 @@ func startSecured(t *testing.T) (address, ca, token string) {
 	cert, key := clitest.Certificate(t, folder, time.Now().Add(time.Hour))
 	tokens := clitest.File(t, "tokens.yaml", "tokens:\n  - {identity: someone, sha256: \""+hex.EncodeToString(sum[:])+"\"}\n")
 	source, err := certs.New(certs.Options{CertFile: cert, KeyFile: key})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	authenticator, err := auth.New(auth.Options{TokensFile: tokens})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	options := server.DefaultOptions()
 	options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(policy.Default(false))}
-	if options.TLS, err = source.ServerConfig(); err != nil {
-		t.Fatal(err)
-	}
+	options.TLS, err = source.ServerConfig()
+	fatal.If(t, err)
 	_, port, _ := net.SplitHostPort(clitest.StartServerWith(t, options))
 	return "localhost:" + port, cert, clitest.File(t, "token", secret+"\n")
 }

@@ -12,6 +12,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -24,9 +25,7 @@ func rolesOf(t *testing.T, elements ...string) map[string]rbacv1.ClusterRole {
 	roles := map[string]rbacv1.ClusterRole{}
 	for _, manifest := range strings.Split(text, "\n---\n") {
 		var role rbacv1.ClusterRole
-		if err := yaml.Unmarshal([]byte(manifest), &role); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, yaml.Unmarshal([]byte(manifest), &role))
 		if role.Kind == "ClusterRole" {
 			roles[role.Name] = role
 		}
@@ -46,13 +45,9 @@ func TestComponentsLeaveNothingBehind(t *testing.T) {
 	}
 	for _, component := range components {
 		text, err := os.ReadFile(filepath.Join(kustomize, "components", component.Name(), "kustomization.yaml"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var has map[string]any
-		if err := yaml.Unmarshal(text, &has); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, yaml.Unmarshal(text, &has))
 		for key := range has {
 			if !slices.Contains([]string{"apiVersion", "kind", "patches"}, key) {
 				t.Errorf("components/%s has %s", component.Name(), key)

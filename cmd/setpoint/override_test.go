@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 )
@@ -233,14 +234,10 @@ func TestOverridesOfAMember(t *testing.T) {
 	address := clitest.StartServer(t)
 	var of map[string]any
 	text := testpages.Read(t, demoRequest)
-	if err := json.Unmarshal([]byte(text), &of); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &of))
 	of["fleet"] = "clusters/all/namespaces/shop/targets/fo"
 	asked, err := json.Marshal(of)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	request := clitest.File(t, "member.json", string(asked))
 	const east = "clusters/east/namespaces/shop/targets/fo"
 	calls := func(cluster string) step {

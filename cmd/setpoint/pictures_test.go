@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/docs/pictures"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -18,9 +19,7 @@ import (
 func drawing(t *testing.T) pictures.Runner {
 	t.Helper()
 	root, err := filepath.Abs("../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Chdir(root)
 	return func(folder string, args ...string) (string, error) {
 		t.Chdir(filepath.Join(root, folder))
@@ -36,9 +35,7 @@ func drawing(t *testing.T) pictures.Runner {
 // The pictures show what the program prints and draws today.
 func TestPicturesAreUpToDate(t *testing.T) {
 	drawn, err := pictures.Draw(drawing(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, want := range drawn {
 		committed, err := os.ReadFile(filepath.Join(pictures.Folder, name))
 		if err != nil {
@@ -63,9 +60,7 @@ func TestPicturesForDarkGround(t *testing.T) {
 	}
 	for _, file := range files {
 		content, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if !dark.Match(content) {
 			t.Errorf("%s has no colors for dark ground", file)
 		}
@@ -78,9 +73,7 @@ func TestPicturesForDarkGround(t *testing.T) {
 // The steps of the picture of a decision, which is drawn by hand, quote its explanation.
 func TestThePictureOfADecisionQuotesIt(t *testing.T) {
 	out, err := drawing(t)(".", "recommend", "-f", "docs/concepts/scenarios/decision.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	content := testpages.Read(t, filepath.Join(pictures.Folder, "decision.svg"))
 	quotes := quote.FindAllStringSubmatch(content, -1)
 	if len(quotes) < 8 {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestMain(m *testing.M) { clitest.Main(m, main) }
@@ -20,14 +21,10 @@ func TestPlatformsProgramsTakeOver(t *testing.T) {
 	beside, path, alone := t.TempDir(), t.TempDir(), t.TempDir()
 	for folder, text := range map[string]string{beside: "beside", path: "path"} {
 		script := "#!/bin/sh\necho " + text + ": \"$@\"\nexit 7\n"
-		if err := os.WriteFile(filepath.Join(folder, "setpoint-kubernetes"), []byte(script), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, "setpoint-kubernetes"), []byte(script), 0o700))
 	}
 	linked := filepath.Join(t.TempDir(), "link")
-	if err := os.Symlink(clitest.Setpoint(t, beside), linked); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(clitest.Setpoint(t, beside), linked))
 	for _, tt := range []struct {
 		name, program, path string
 		args                []string

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
@@ -21,17 +22,13 @@ func TestATokenIsShownOnceAndItsEntryDoesNotGiveItAway(t *testing.T) {
 		t.Fatalf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n"+got.Stderr), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(tokens, []byte("tokens:\n"+got.Stderr), 0o600))
 	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
 		t.Errorf("the entry is not one of the file: %s", check.Stderr)
 	}
 	// The form in which the Helm chart and deploy/secrets.sh write the file.
 	made := "tokens:\n- identity: agent-default\n  sha256: \"" + strings.Repeat("5", 64) + "\"\n"
-	if err := os.WriteFile(tokens, []byte(made+got.Stderr), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(tokens, []byte(made+got.Stderr), 0o600))
 	if check := run(t, "", "serve", "--check", "--auth-tokens-file", tokens); check.Code != 0 {
 		t.Errorf("the entry can't be appended to a file that was made for a deployment: %s", check.Stderr)
 	}

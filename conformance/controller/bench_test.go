@@ -21,6 +21,7 @@ import (
 	resourceclient "k8s.io/metrics/pkg/client/clientset/versioned/typed/metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/quantity"
 )
@@ -187,9 +188,7 @@ func compare(b *testing.B, pods int, tolerances podautoscaler.Tolerances) {
 		Target: recommender.MetricTarget{Type: recommender.UtilizationTarget, AverageUtilization: &target},
 	}}
 	selector, err := labels.Parse(benchmarkSelector)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	calculator := podautoscaler.NewReplicaCalculator(newReadyMetrics(w), w.store(),
 		benchmarkConfig.CPUInitializationPeriod.Duration(), benchmarkConfig.InitialReadinessDelay.Duration())
 	upstream := func() (replicas int32, reading int64, err error) {

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -89,9 +90,7 @@ func TestTheFieldsOfOurOwn(t *testing.T) {
 			t.Parallel()
 			_, autoscaler := both(t, parse(t, c.spec))
 			_, violations, err := d.Create(autoscaler)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			checkViolations(t, violations, c.want)
 		})
 	}
@@ -109,9 +108,7 @@ func TestAFractionWithoutQuotesIsRefusedInOneSentence(t *testing.T) {
 	} {
 		_, autoscaler := both(t, parse(t, spec))
 		_, violations, err := d.Create(autoscaler)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want := path + ` in body must be of type integer,string: "number"`
 		if len(violations) != 2 || violations[0].Detail != want || !strings.HasPrefix(violations[1].Detail, "some validation rules were not checked") {
 			t.Errorf("refused with %v, want %s", violations, want)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const manifest = "../../deploy/helm/setpoint/files/crd/autoscalers.yaml"
@@ -31,9 +32,7 @@ func both(t *testing.T, spec any) (hpa, autoscaler []byte) {
 			"apiVersion": apiVersion, "kind": kind,
 			"metadata": object{"name": "web", "namespace": "shop"}, "spec": spec,
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return data
 	}
 	return render("autoscaling/v2", "HorizontalPodAutoscaler"), render("autoscaling.setpoint.dev/v1", "Autoscaler")

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A valid spec, and its parts.
@@ -178,16 +179,12 @@ func TestARuleOfAHorizontalPodAutoscalerIsOneOfAnAutoscaler(t *testing.T) {
 			t.Parallel()
 			hpa, autoscaler := both(t, parse(t, c.spec))
 			upstream, err := crd.Create(hpa)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if refused := len(upstream.Violations) > 0; refused != (len(c.want) > 0) {
 				t.Fatalf("the case is wrong: as a HorizontalPodAutoscaler %v", upstream.Violations)
 			}
 			_, violations, err := d.Create(autoscaler)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			checkViolations(t, violations, c.want)
 			checkFields(t, violations, upstream.Violations)
 			checkTexts(t, upstream.Violations, c.want)

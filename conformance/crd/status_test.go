@@ -13,6 +13,7 @@ import (
 
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Every status that the agent writes with the Go type is stored unchanged: even an empty
@@ -53,23 +54,17 @@ func TestStatusIsStoredAsWritten(t *testing.T) {
 			}
 			stored.SetResourceVersion("1")
 			var autoscaler autoscalingv1.Autoscaler
-			if err := crd.Into(stored, &autoscaler); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, crd.Into(stored, &autoscaler))
 			autoscaler.SetHorizontalPodAutoscalerStatus(&status)
 			autoscaler.Status.Explanation, autoscaler.Status.RecommendationID = "Because.", "r-1"
 			data, err := json.Marshal(autoscaler)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			updated, violations, err := d.UpdateStatus(data, stored)
 			if err != nil || len(violations) > 0 {
 				t.Fatal(err, violations)
 			}
 			var got autoscalingv1.Autoscaler
-			if err := crd.Into(updated, &got); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, crd.Into(updated, &got))
 			if !apiequality.Semantic.DeepEqual(got.Status, autoscaler.Status) {
 				t.Errorf("stored\n%s\nwritten\n%s", text(got.Status), text(autoscaler.Status))
 			}
@@ -82,20 +77,14 @@ func TestStatusHasNoNegativeReplicas(t *testing.T) {
 	d := definition(t)
 	_, posted := both(t, parse(t, "{"+ref+","+bounds+"}"))
 	stored, _, err := d.Create(posted)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	stored.SetResourceVersion("1")
 	changed := stored.DeepCopy()
 	changed.Object["status"] = object{"desiredReplicas": int64(-1), "currentReplicas": int64(-1)}
 	data, err := changed.MarshalJSON()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, violations, err := d.UpdateStatus(data, stored)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	checkViolations(t, violations, []string{
 		"status.currentReplicas: must be greater than or equal to 0", "status.desiredReplicas: must be greater than or equal to 0",
 	})

@@ -16,6 +16,7 @@ import (
 
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/conformance/crd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Reference and targets are what the API server's own printer puts into the columns of
@@ -36,13 +37,9 @@ func TestColumnsAreThoseOfAHorizontalPodAutoscaler(t *testing.T) {
 		status := autoscalingv2.HorizontalPodAutoscalerStatus{CurrentMetrics: r.readings(upstream.Stored.Spec.Metrics)}
 		upstream.Stored.Status = status
 		internal := &autoscaling.HorizontalPodAutoscaler{}
-		if err := legacyscheme.Scheme.Convert(upstream.Stored, internal, nil); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, legacyscheme.Scheme.Convert(upstream.Stored, internal, nil))
 		table, err := printer.ConvertToTable(context.Background(), internal, &metav1.TableOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		autoscaler := autoscalingv1.Autoscaler{Spec: autoscalingv1.AutoscalerSpec{HorizontalPodAutoscalerSpec: upstream.Stored.Spec}}
 		autoscaler.SetHorizontalPodAutoscalerStatus(&status)
 		cells := table.Rows[0].Cells // name, reference, targets, …

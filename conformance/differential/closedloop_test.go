@@ -15,6 +15,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -29,13 +30,9 @@ func TestSimulationsAreTheSameWithTheRealController(t *testing.T) {
 	}
 	const simulations, evaluations = 200, 30
 	program, err := Versions()[0].Build(t.Context(), "..", t.TempDir(), false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	oracle, err := StartOracle(program, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() {
 		if err := oracle.Close(); err != nil {
 			t.Error(err)

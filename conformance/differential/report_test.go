@@ -7,6 +7,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The report says how each step and each text was compared, and which were not.
@@ -30,9 +31,7 @@ func TestTheReportSaysWhatWasForgiven(t *testing.T) {
 		Results: []*Result{{Plan: Plan{Version: version}, Census: merged, Findings: []*Finding{{Scenario: scenario}}}},
 		Sources: map[string]*Source{},
 	}
-	if err := r.Markdown(&b, "test"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Markdown(&b, "test"))
 	for _, want := range []string{
 		"| `v1.28` | 4 | 1 | 2 | 1 | 1 | 1 | 0 |\n", // the table of comparisons
 		"| `v1.28` | v1.28.15 | none | 2 | 5 | 0 | 4 | **1** |\n",

@@ -3,6 +3,8 @@ package differential
 import (
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestConversionsAreReplacedLineByLine(t *testing.T) {
@@ -39,22 +41,16 @@ func TestTheSaturatingOracleOfTheReference(t *testing.T) {
 	into := t.TempDir()
 	version := Versions()[0]
 	program, err := version.BuildSaturating(t.Context(), "..", into)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	oracle, err := StartOracle(program, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() {
 		if err := oracle.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
 	scenarios, err := readFile("../../clients/kubernetes/recording/testdata/curated.jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// Known cases, which amd64 without saturating has scale down to the minimum: the
 	// same counts as those of the recommender's own tests.
 	want := map[string][]int32{

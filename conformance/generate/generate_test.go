@@ -9,15 +9,14 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // line returns the scenario as a file has it.
 func line(t *testing.T, s *recording.Scenario) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := recording.NewWriter(&out).Write(s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, recording.NewWriter(&out).Write(s))
 	return out.String()
 }
 
@@ -30,9 +29,7 @@ func TestTheSameSeedMakesTheSameScenario(t *testing.T) {
 			var lines [2]string
 			for i := range lines {
 				s, err := generate.Scenario(seed, generate.DefaultParameters(version), &follower{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				lines[i] = line(t, s)
 			}
 			if lines[0] != lines[1] {
@@ -56,9 +53,7 @@ func TestScenariosReadBackAsTheyWereWritten(t *testing.T) {
 		parameters := generate.DefaultParameters(version)
 		parameters.Extreme = 0.2
 		s, err := generate.Scenario(seed, parameters, &follower{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if want := fmt.Sprintf("random/%s/%d", version, seed); s.Name != want {
 			t.Errorf("name %q, want %q", s.Name, want)
 		}

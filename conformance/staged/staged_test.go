@@ -19,14 +19,13 @@ import (
 	"github.com/setpoint-dev/setpoint/conformance/cluster"
 	"github.com/setpoint-dev/setpoint/conformance/differential"
 	"github.com/setpoint-dev/setpoint/conformance/generate"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func at(t *testing.T, text string) time.Time {
 	t.Helper()
 	instant, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return instant
 }
 
@@ -44,13 +43,9 @@ func TestTheWalkAlongClocks(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			zone, err := time.LoadLocation(test.zone)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			cron, err := parseCron(test.cron)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			w := &walk{crontab: cron, zone: zone, next: at(t, test.from)}
 			w.to(at(t, test.to))
 			var got []string
@@ -71,9 +66,7 @@ func TestRampsOfTheWalk(t *testing.T) {
 		RampUp: durationpb.New(30 * time.Minute), RampDown: durationpb.New(30 * time.Minute),
 	}
 	c, err := newCalendar(s, at(t, "2026-11-23T06:00:00Z"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, test := range []struct {
 		now  string
 		want int32 // 0: none
@@ -160,18 +153,12 @@ func TestTheTableOfStages(t *testing.T) {
 		}
 	}
 	file := filepath.Join(t.TempDir(), "REPORT.md")
-	if err := os.WriteFile(file, []byte("# Report\n\nbefore\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("# Report\n\nbefore\n"), 0o600))
 	var text string
 	for range 2 { // the second time it replaces the first
-		if err := r.Replace(file); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Replace(file))
 		b, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text = string(b)
 	}
 	if !strings.HasPrefix(text, "# Report\n\nbefore\n\n## Stages\n") || strings.Count(text, "## Stages") != 1 {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
@@ -46,13 +47,9 @@ func (f *followed) replace(content string) {
 	f.Helper()
 	put(f.T, f.path+".new", content)
 	if info, err := os.Stat(f.path); err == nil {
-		if err := os.Chtimes(f.path+".new", info.ModTime(), info.ModTime()); err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, os.Chtimes(f.path+".new", info.ModTime(), info.ModTime()))
 	}
-	if err := os.Rename(f.path+".new", f.path); err != nil {
-		f.Fatal(err)
-	}
+	fatal.If(f, os.Rename(f.path+".new", f.path))
 }
 
 func TestAFileThatWasNeverRight(t *testing.T) {
@@ -80,13 +77,9 @@ func TestAFileIsReadAgainWhenItIsNeeded(t *testing.T) {
 	f.want("other")
 	put(t, f.path, "longer")
 	f.want("longer")
-	if err := os.WriteFile(f.path, []byte("LONGER"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(f.path, []byte("LONGER"), 0o600))
 	later := time.Now().Add(time.Hour)
-	if err := os.Chtimes(f.path, later, later); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Chtimes(f.path, later, later))
 	f.want("LONGER")
 }
 
@@ -98,9 +91,7 @@ func TestAFileThatIsWrongForAWhile(t *testing.T) {
 	f.replace("bad")
 	f.want("first", "bad")
 	f.want("first", "bad")
-	if err := os.Remove(f.path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(f.path))
 	gone := "stat " + f.path + ": no such file or directory"
 	f.want("first", "bad", gone)
 	f.want("first", "bad", gone)

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"syscall"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A file that is new has what the user's umask leaves of its mode, one that is replaced the mode that it had; what can't be
@@ -19,21 +21,15 @@ func TestAFileThatReplacesAnother(t *testing.T) { // the umask is the whole proc
 	name := filepath.Join(folder, "file")
 	for _, want := range []fs.FileMode{0o600, 0o644} {
 		file, end, err := Replace(name, 0o644)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := file.WriteString("text"); err != nil {
 			t.Fatal(err)
 		}
-		if err := end(nil); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, end(nil))
 		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != want {
 			t.Errorf("mode %v, %v, want %v", info.Mode(), err, want)
 		}
-		if err := os.Chmod(name, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Chmod(name, 0o644))
 	}
 	_, _, err := Replace(filepath.Join(folder, "none", "x"), 0o644)
 	var unmade *fs.PathError

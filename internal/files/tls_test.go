@@ -13,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -74,9 +75,7 @@ func TestTLSConfig(t *testing.T) {
 		{"the name that is given", files.TLS{CAFile: own.CAFile, CertFile: own.ClientCertFile, KeyFile: own.ClientKeyFile, ServerName: "other"}, "other"},
 	} {
 		config, err := tt.files.Config("there:1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if config.ServerName != tt.server || (config.RootCAs != nil) != (tt.files.CAFile != "") || len(config.Certificates) > 0 != (tt.files.CertFile != "") {
 			t.Errorf("%s: %+v", tt.name, config)
 		}
@@ -93,9 +92,7 @@ func TestAPairThatIsReplacedWhileItIsRead(t *testing.T) {
 	own := files.TLS{CertFile: filepath.Join(folder, "tls.crt"), KeyFile: filepath.Join(folder, "tls.key")}
 	put(t, own.CertFile, read(before.ClientCertFile))
 	// Whoever opens the key waits for it, and has read the certificate.
-	if err := syscall.Mkfifo(own.KeyFile, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(own.KeyFile, 0o600))
 	replaced := make(chan error, 1)
 	go func() {
 		key, err := os.OpenFile(own.KeyFile, os.O_WRONLY, 0)
@@ -108,12 +105,8 @@ func TestAPairThatIsReplacedWhileItIsRead(t *testing.T) {
 		replaced <- errors.Join(err, wrong, key.Close())
 	}()
 	pair, err := own.Pair()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := <-replaced; err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, <-replaced)
 	want, err := tls.LoadX509KeyPair(after.ClientCertFile, own.KeyFile)
 	if err != nil || !pair.Leaf.Equal(want.Leaf) {
 		t.Errorf("not the new pair, %v", err)

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
 
@@ -34,9 +35,7 @@ func parse(contents [][]byte) (string, error) {
 
 func put(t *testing.T, path, content string) {
 	t.Helper()
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 // bench is a file that is watched in a bubble.
@@ -68,9 +67,7 @@ func (b *bench) open(paths ...string) {
 		defer b.mu.Unlock()
 		b.events = append(b.events, fmt.Sprint(e.Err))
 	}}, paths...)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	b.file = file
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
@@ -106,9 +103,7 @@ func TestAFileThatIsReplaced(t *testing.T) {
 		b.pass(time.Minute)
 		b.want("first")
 		put(t, b.path+".new", "second")
-		if err := os.Rename(b.path+".new", b.path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(b.path+".new", b.path))
 		b.pass(look)
 		b.want("second", "<nil>")
 		b.pass(time.Minute)
@@ -123,13 +118,9 @@ func TestAFileThatIsReplaced(t *testing.T) {
 func TestAFileThatIsReplacedByItsLike(t *testing.T) {
 	watch(t, func(b *bench) {
 		info, err := os.Stat(b.path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		put(t, b.path, "FIRST")
-		if err := os.Chtimes(b.path, info.ModTime(), info.ModTime()); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Chtimes(b.path, info.ModTime(), info.ModTime()))
 		b.pass(look)
 		b.want("FIRST", "<nil>")
 	})
@@ -186,9 +177,7 @@ func TestAFileThatNamesAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var told []error
 		file, err := files.Open(named, files.Options{OnChange: func(e files.Event) { told = append(told, e.Err) }}, path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go file.Run(ctx)
@@ -208,9 +197,7 @@ func TestAFileThatNamesAnother(t *testing.T) {
 
 func TestAFileThatIsGone(t *testing.T) {
 	watch(t, func(b *bench) {
-		if err := os.Remove(b.path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Remove(b.path))
 		b.pass(time.Hour)
 		b.want("first", "stat "+b.path+": no such file or directory")
 		put(t, b.path, "second")
@@ -222,9 +209,7 @@ func TestAFileThatIsGone(t *testing.T) {
 // TestAFileThatIsGoneForAMoment is how some editors save.
 func TestAFileThatIsGoneForAMoment(t *testing.T) {
 	watch(t, func(b *bench) {
-		if err := os.Rename(b.path, b.path+"~"); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Rename(b.path, b.path+"~"))
 		b.pass(files.DefaultInterval)
 		put(t, b.path, "second")
 		b.pass(look)
@@ -238,34 +223,24 @@ func TestAKubernetesVolume(t *testing.T) {
 	folder := t.TempDir()
 	version := func(name string, files map[string]string) {
 		t.Helper()
-		if err := os.Mkdir(filepath.Join(folder, name), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Mkdir(filepath.Join(folder, name), 0o700))
 		for file, content := range files {
 			put(t, filepath.Join(folder, name, file), content)
 		}
-		if err := os.Symlink(name, filepath.Join(folder, "..data_tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(folder, "..data_tmp"), filepath.Join(folder, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Symlink(name, filepath.Join(folder, "..data_tmp")))
+		fatal.If(t, os.Rename(filepath.Join(folder, "..data_tmp"), filepath.Join(folder, "..data")))
 	}
 	version("..1", map[string]string{"tls.crt": "C1", "tls.key": "K1"})
 	paths := []string{filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")}
 	for _, path := range paths {
-		if err := os.Symlink(filepath.Join("..data", filepath.Base(path)), path); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Symlink(filepath.Join("..data", filepath.Base(path)), path))
 	}
 	synctest.Test(t, func(t *testing.T) {
 		b := &bench{T: t}
 		b.open(paths...)
 		b.want("C1K1")
 		version("..2", map[string]string{"tls.crt": "C2", "tls.key": "K2"})
-		if err := os.RemoveAll(filepath.Join(folder, "..1")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.RemoveAll(filepath.Join(folder, "..1")))
 		b.pass(look)
 		b.want("C2K2", "<nil>")
 	})
@@ -280,9 +255,7 @@ func TestBytesDoNotMoveBetweenFiles(t *testing.T) {
 	second := func(contents [][]byte) (string, error) { return string(contents[1]), nil }
 	synctest.Test(t, func(t *testing.T) {
 		file, err := files.Open(second, files.Options{}, a, b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go file.Run(ctx)
@@ -299,9 +272,7 @@ func TestBytesDoNotMoveBetweenFiles(t *testing.T) {
 func TestReload(t *testing.T) {
 	watch(t, func(b *bench) {
 		put(t, b.path, "second")
-		if err := b.file.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, b.file.Reload())
 		b.want("second", "<nil>")
 		put(t, b.path, "bad")
 		if err := b.file.Reload(); err == nil || err.Error() != "bad" {
@@ -318,9 +289,7 @@ func TestOpenProblems(t *testing.T) {
 	bad, large, pipe := filepath.Join(folder, "bad"), filepath.Join(folder, "large"), filepath.Join(folder, "pipe")
 	put(t, bad, "bad")
 	put(t, large, "0123456789")
-	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Mkfifo(pipe, 0o600))
 	tests := []struct{ name, path, want string }{
 		{"what parse says", bad, "bad"},
 		{"no file", filepath.Join(folder, "none"), "no such file"},

@@ -6,6 +6,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/labelselector"
 )
 
@@ -41,9 +42,7 @@ func TestIdentity(t *testing.T) {
 
 func identity(t *testing.T, s string) string {
 	parsed, err := labels.Parse(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return labelselector.Identity(parsed)
 }
 

@@ -12,15 +12,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
 func TestProcessorTimeIsThatOfTheProcess(t *testing.T) {
 	t.Parallel()
 	before, err := process.Processor(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const work = 100 * time.Millisecond
 	began, took, sum := time.Now(), time.Duration(0), 0
 	for took < work && time.Since(began) < time.Minute { // others may have the processors
@@ -28,9 +27,7 @@ func TestProcessorTimeIsThatOfTheProcess(t *testing.T) {
 			sum += i
 		}
 		after, err := process.Processor(os.Getpid())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		took = after - before
 	}
 	if wall := time.Since(began); took < work || took > wall*time.Duration(2*runtime.NumCPU()) {
@@ -48,9 +45,7 @@ func command(t *testing.T, script string) process.Command {
 func start(t *testing.T, command process.Command) *process.Process {
 	t.Helper()
 	p, err := process.Start(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(p.Kill)
 	return p
 }
@@ -64,9 +59,7 @@ func began(t *testing.T, p *process.Process) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 func TestStopWantsExitCodeZero(t *testing.T) {
@@ -119,9 +112,7 @@ func TestReservedPortsAreExclusive(t *testing.T) {
 	seen := make(map[string]bool)
 	for range 20 {
 		ports, err := process.Reserve(3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer ports.Release()
 		for i := range 3 {
 			if seen[ports.Number(i)] {

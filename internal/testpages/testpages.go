@@ -10,15 +10,15 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Read returns the text of a file; it ends the test if it can't be read.
 func Read(t testing.TB, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text)
 }
 

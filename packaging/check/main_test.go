@@ -17,6 +17,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -57,23 +58,15 @@ func (m *made) write(t *testing.T) string {
 	for name, holds := range m.holds {
 		var b bytes.Buffer
 		z, err := gzip.NewWriterLevel(&b, gzip.NoCompression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		files := tar.NewWriter(z)
 		for _, inside := range slices.Sorted(maps.Keys(holds)) {
 			e := holds[inside]
-			if err := files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: inside, Mode: int64(e.mode), ModTime: e.when, Size: int64(len(e.content))}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, files.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: inside, Mode: int64(e.mode), ModTime: e.when, Size: int64(len(e.content))}))
 			_, _ = files.Write(e.content)
 		}
-		if err := files.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if err := z.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, files.Close())
+		fatal.If(t, z.Close())
 		m.files[name] = b.String()
 	}
 	folder := t.TempDir()
@@ -96,9 +89,7 @@ spec:
   - {bin: kubectl-setpoint, sha256: ` + sum(plugin) + `, uri: "` + download + "v1.2.3/" + plugin + `", selector: {matchLabels: {os: linux, arch: amd64}}}
 `
 	m.files["setpoint.rb"] = fmt.Sprintf("url %q\n  sha256 %q\n bash_completion.install \"completions/#{program}/bash\"", download+"v1.2.3/"+formula, sum(formula))
-	if err := os.CopyFS(folder, files(m.files)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.CopyFS(folder, files(m.files)))
 	return folder
 }
 
@@ -115,9 +106,7 @@ func program(t *testing.T, flags ...string) []byte {
 	t.Helper()
 	folder := t.TempDir()
 	for name, text := range map[string]string{"go.mod": "module example.com/small\n\ngo 1.24\n", "main.go": "package main\n\nfunc main() {}\n"} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	build := exec.Command("go", append(append([]string{"build"}, flags...), "-o", "small", ".")...)
 	build.Dir, build.Env = folder, append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64", "GOFLAGS=", "GOWORK=off")
@@ -143,9 +132,7 @@ func TestProblemsOfAReleaseAreReported(t *testing.T) {
 			if err != nil || !strings.Contains(string(text), old) {
 				t.Fatalf("%s has no %q: %v", name, old, err)
 			}
-			if err := os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(string(text), old, with, 1)), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(folder, name), []byte(strings.Replace(string(text), old, with, 1)), 0o600))
 		}
 	}
 	for _, c := range []struct {

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -324,18 +325,14 @@ func route(t *testing.T, s *servertest.Service, r rpc, token, cluster string) (i
 	req.Header.Set("Grpc-Metadata-Setpoint-Gateway-Caller", "eyJOYW1lIjoidG9rZW46YWRtaW4iLCJNZXRob2QiOiJ0b2tlbiJ9")
 	req.Header.Set("Setpoint-Gateway-Caller", "eyJOYW1lIjoidG9rZW46YWRtaW4iLCJNZXRob2QiOiJ0b2tlbiJ9")
 	resp, err := s.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer resp.Body.Close()
 	var all io.Reader = resp.Body
 	if r.method.Name() == "WatchDecisions" && resp.StatusCode == http.StatusOK {
 		all = io.LimitReader(all, 1) // the answer does not end
 	}
 	text, err := io.ReadAll(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if resp.StatusCode == http.StatusUnauthorized && resp.Header.Get("WWW-Authenticate") != "Bearer" {
 		t.Errorf("%s: 401 without WWW-Authenticate", r.full)
 	}
@@ -354,9 +351,7 @@ func TestHealthAndDescriptionAreOpen(t *testing.T) {
 	s := servertest.Guarded(t)
 	for _, path := range []string{"/healthz", "/readyz", "/openapi.json", "/docs/"} {
 		resp, err := s.HTTP.Get(s.URL + path)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		resp.Body.Close()
 		if resp.StatusCode != http.StatusOK {
 			t.Errorf("%s: %s", path, resp.Status)
@@ -395,9 +390,7 @@ func TestOperatorsSetOptionsOfCallers(t *testing.T) {
 	req.Explain = true
 	ask := func(token string) *setpointv1.RecommendResponse {
 		resp, err := s.Recommendations.Recommend(servertest.As(t.Context(), token), proto.Clone(req).(*setpointv1.RecommendRequest))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return resp
 	}
 	free := ask(servertest.AdminToken)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -66,9 +67,7 @@ func TestReloadsReachCallsWhoseMessageIsStillToCome(t *testing.T) {
 func heldGRPC(t *testing.T, s *servertest.Service, target string) (end func() codes.Code) {
 	t.Helper()
 	call, err := s.Conn.NewStream(servertest.As(t.Context(), "sp_t"), &grpc.StreamDesc{ClientStreams: true}, servertest.UnaryMethod)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return func() codes.Code {
 		if err := call.SendMsg(servertest.RequestFor(target)); err != nil {
 			return status.Code(err)
@@ -86,9 +85,7 @@ func heldREST(t *testing.T, s *servertest.Service, target string) (end func() co
 	req := servertest.RequestFor(target)
 	req.Target = ""
 	text, err := protojson.Marshal(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	body, rest := io.Pipe()
 	call := s.Request(t, http.MethodPost, servertest.RecommendPath(target), io.MultiReader(bytes.NewReader(text[:1]), body))
 	call.Header.Set("Authorization", "Bearer sp_t")

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
@@ -27,9 +28,7 @@ func TestNoHandlerIsReachedWithoutTheRight(t *testing.T) {
 grants: [{identities: ["token:own"], clusters: [own], verbs: ["*"]}]
 options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 `))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	identity := &auth.Identity{Name: "token:own"}
 	var (
 		changing = []protoreflect.Name{"ReportScale", "ReportObservation", "SetTargetSpec", "DeleteTargetSpec", "PromoteShadow", "DeleteTarget", "CreateOverride", "DeleteOverride"}
@@ -80,9 +79,7 @@ options: [{identities: ["token:own"], targets: [frozen], dryRunOnly: true}]
 func TestACallWithoutARuleIsRefused(t *testing.T) {
 	t.Parallel()
 	p, err := policy.Parse("policy.yaml", []byte(`grants: [{identities: ["token:all"], clusters: ["*"], verbs: ["*"]}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	identity := &auth.Identity{Name: "token:all"}
 	const unruled = "/setpoint.v1.TargetService/RenameTarget"
 	session := &access.Session{Method: unruled}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -61,9 +62,7 @@ func TestPagesHoldOnlyWhatTheCallerMayRead(t *testing.T) {
 			token, calls := "", 0
 			for {
 				list, err := page(t, y, caller, everywhere, size, token)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				for _, target := range list.GetTargets() {
 					got = append(got, target.GetName())
 				}
@@ -152,9 +151,7 @@ grants:
 	token, found := "", 0
 	for calls := 1; ; calls++ {
 		list, err := page(t, y, "sp_red", everywhere, 100, token)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		found += len(list.GetTargets())
 		if token = list.GetNextPageToken(); token == "" {
 			if calls < 2 {
@@ -174,13 +171,9 @@ grants:
 // ask sends a message on a stream and returns what became of it.
 func askStream(t *testing.T, stream setpointv1.RecommendationService_StreamRecommendClient, target string) codes.Code {
 	t.Helper()
-	if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: servertest.RequestFor(target)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: servertest.RequestFor(target)}))
 	answer, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	code := codes.Code(answer.GetError().GetCode())
 	if code == codes.Unauthenticated { // no message counts with its credentials
 		_ = stream.CloseSend()
@@ -196,9 +189,7 @@ func openStream(t *testing.T, s *servertest.Service, token string) setpointv1.Re
 	ctx, cancel := context.WithTimeout(servertest.As(t.Context(), token), 5*time.Minute)
 	t.Cleanup(cancel)
 	stream, err := s.Recommendations.StreamRecommend(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return stream
 }
 
@@ -242,9 +233,7 @@ func TestReloadsReachOpenStreams(t *testing.T) {
 	stream = openStream(t, y.Service, "sp_t")
 	expect("the token is back", codes.OK, codes.PermissionDenied)
 	y.Write(t, map[string]string{"sp_other": "red"}, redRecommends)
-	if err := y.Authenticator.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, y.Authenticator.Reload())
 	revoked("the token is revoked, and the policy is as it was")
 }
 
@@ -258,9 +247,7 @@ options:
   - {identities: ["token:red"], clusters: [red], dryRunOnly: true}
 `)
 	decided, err := y.Recommendations.Recommend(servertest.As(t.Context(), "sp_admin"), servertest.RequestFor(target))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	report := &setpointv1.ReportScaleRequest{Target: target, RecommendationId: decided.GetRecommendationId(), Outcome: "FAILED"}
 	before := y.Stored(t, target)
 	for what, call := range map[string]func() error{
@@ -284,9 +271,8 @@ options:
 		t.Errorf("by who may: %v", err)
 	}
 	const other = "clusters/blue/namespaces/shop/targets/web"
-	if decided, err = y.Recommendations.Recommend(servertest.As(t.Context(), "sp_red"), servertest.RequestFor(other)); err != nil {
-		t.Fatal(err)
-	}
+	decided, err = y.Recommendations.Recommend(servertest.As(t.Context(), "sp_red"), servertest.RequestFor(other))
+	fatal.If(t, err)
 	if _, err := y.Recommendations.ReportScale(servertest.As(t.Context(), "sp_red"), &setpointv1.ReportScaleRequest{Target: other, RecommendationId: decided.GetRecommendationId(), Outcome: "FAILED"}); err != nil {
 		t.Errorf("where it may: %v", err)
 	}
@@ -306,9 +292,7 @@ options:
 		req := servertest.RequestFor(servertest.ShopTarget)
 		req.RequestId = "the-same"
 		resp, err := y.Recommendations.Recommend(servertest.As(t.Context(), token), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return resp
 	}
 	free, capped := ask("sp_free"), ask("sp_capped")
@@ -338,18 +322,12 @@ func TestCallersOfManyGroupsMayUseREST(t *testing.T) {
 	issuer.Claims(func(claims map[string]any) { claims["groups"] = groups })
 	token := issuer.Token()
 	file := filepath.Join(t.TempDir(), "oidc.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "issuers: [{issuer: %q, audiences: [%s], groupsClaim: groups, prefix: 'a-corporation-with-a-long-name:'}]", issuer.URL, signintest.ClientID), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, fmt.Appendf(nil, "issuers: [{issuer: %q, audiences: [%s], groupsClaim: groups, prefix: 'a-corporation-with-a-long-name:'}]", issuer.URL, signintest.ClientID), 0o600))
 	authenticator, err := auth.New(auth.Options{OIDCFile: file, Files: files.Options{Interval: -1, Settle: time.Millisecond}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	p, err := policy.Parse("policy.yaml", []byte(`{grants: [{groups: ["*-0299"], clusters: [demo], verbs: [recommend, read]}]}`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := servertest.Start(t, func(su *servertest.Setup) {
 		su.Options.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 	})

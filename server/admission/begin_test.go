@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
@@ -21,9 +22,7 @@ func TestACallThatEndedBeforeItBegan(t *testing.T) {
 	cancel()
 	for want, ctx := range map[codes.Code]context.Context{codes.DeadlineExceeded: late, codes.Canceled: cancelled} {
 		limiter, err := limit.New(limit.DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ticket := new(limit.Ticket)
 		if refusal := limiter.Enter(ticket, nil); refusal.Refused() {
 			t.Fatal(refusal)

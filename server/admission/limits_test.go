@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -84,20 +85,14 @@ func TestABodyThatBreaksOffIsRefused(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", servertest.RecommendPath(servertest.Web), len(servertest.WebBody), servertest.WebBody[:len(servertest.WebBody)/2]); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.(interface{ CloseWrite() error }).CloseWrite(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, conn.(interface{ CloseWrite() error }).CloseWrite())
 	raw, err := io.ReadAll(conn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if text := string(raw); !strings.HasPrefix(text, "HTTP/1.1 400 ") || !strings.Contains(text, `"code":3`) {
 		t.Errorf("got %s, want 400 with INVALID_ARGUMENT", text)
 	}
@@ -119,9 +114,7 @@ func TestAnswersToUnreadBodiesArrive(t *testing.T) {
 		t.Run(http.StatusText(want), func(t *testing.T) {
 			t.Parallel()
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = conn.Close() }()
 			if _, err := fmt.Fprintf(conn, "%sHost: x\r\nContent-Length: %d\r\n\r\n%s", head, 1<<16, strings.Repeat(" ", 1<<16)); err != nil {
 				t.Fatal(err)
@@ -251,15 +244,11 @@ func TestClientsThatHangUpWhileSendingHarmNothing(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", servertest.RecommendPath(servertest.Web), len(servertest.WebBody), servertest.WebBody[:100]); err != nil {
 		t.Fatal(err)
 	}
-	if err := conn.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, conn.Close())
 	s.Ask(t, http.MethodGet, "/v1/"+servertest.Web, nil).Expect(t, http.StatusNotFound)
 }
 

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -23,9 +24,7 @@ func withheld(ctx context.Context, tb testing.TB, s *servertest.Service, method 
 	ctx, cancel := context.WithCancel(ctx)
 	tb.Cleanup(cancel)
 	stream, err := s.Conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, method)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return stream
 }
 
@@ -33,9 +32,7 @@ func withheld(ctx context.Context, tb testing.TB, s *servertest.Service, method 
 func withheldBody(tb testing.TB, s *servertest.Service, announced int, begin, token string) net.Conn {
 	tb.Helper()
 	conn, err := new(net.Dialer).DialContext(tb.Context(), "tcp", s.HTTPAddress)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(5 * time.Minute))
 	if _, err := fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %s\r\nContent-Length: %d\r\n\r\n%s", servertest.RecommendPath(servertest.Web), token, announced, begin); err != nil {
@@ -87,12 +84,8 @@ func TestNothingIsReadOfUnknownCallers(t *testing.T) {
 		}
 	}
 	stream := withheld(servertest.As(t.Context(), servertest.NobodyToken), t, s, setpointv1.RecommendationService_Recommend_FullMethodName)
-	if err := stream.SendMsg(servertest.Queue(servertest.Web, 3, 50)); err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.SendMsg(servertest.Queue(servertest.Web, 3, 50)))
+	fatal.If(t, stream.CloseSend())
 	if err := stream.RecvMsg(new(setpointv1.RecommendResponse)); status.Code(err) != codes.PermissionDenied {
 		t.Errorf("who is known and may not: %v", err)
 	}

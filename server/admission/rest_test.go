@@ -10,6 +10,8 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc/metadata"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The metadata of random headers are those of the gateway's own function.
@@ -31,9 +33,7 @@ func TestMetadataIsTheGateways(t *testing.T) {
 		}
 		before := req.Header.Clone()
 		ctx, err := runtime.AnnotateIncomingContext(t.Context(), mux, req, "/setpoint.v1.RecommendationService/Recommend")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want, _ := metadata.FromIncomingContext(ctx)
 		got := RESTMetadata(req)
 		if !maps.EqualFunc(got, want, slices.Equal) {

@@ -23,6 +23,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -32,9 +33,7 @@ func overHTTP2(tb testing.TB, s *servertest.Service, client *tls.Config) {
 	s.HTTP = &http.Client{Transport: &http.Transport{TLSClientConfig: client.Clone(), ForceAttemptHTTP2: true}}
 	tb.Cleanup(s.HTTP.CloseIdleConnections)
 	conn, err := grpc.NewClient("passthrough:///"+s.GRPCAddress, grpc.WithTransportCredentials(credentials.NewTLS(client.Clone())))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	s.Conn, s.Recommendations, s.Targets = conn, setpointv1.NewRecommendationServiceClient(conn), setpointv1.NewTargetServiceClient(conn)
 }
@@ -51,9 +50,7 @@ type deaf struct {
 func askDeaf(tb testing.TB, address string, client *tls.Config, calls int, method, path string) *deaf {
 	tb.Helper()
 	conn, err := tls.Dial("tcp", address, client)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	d := &deaf{Conn: conn, ended: make(chan error, 1)}
 	tb.Cleanup(func() { _ = conn.Close() })
 	var out bytes.Buffer
@@ -228,9 +225,7 @@ func TestUnreadAnswersOfExemptCallsAreCounted(t *testing.T) {
 		conn := s.Dial(t, grpc.WithInitialWindowSize(64<<10), grpc.WithInitialConnWindowSize(64<<10))
 		for range 60 {
 			stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for range 4 {
 				_ = stream.Send(whole)
 			}

@@ -11,6 +11,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -58,22 +59,16 @@ func TestCAFilesAreWatched(t *testing.T) {
 		}
 	}
 	until("the change is told of", told(false))
-	if err := os.WriteFile(ca, []byte("nothing"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(ca, []byte("nothing"), 0o600))
 	until("a file with no certificate is told of", told(true))
 	wantName(t, a, bearer(k.sign(t, i.claims("jti", "2"))), "oidc:alice")
 	// Whoever knows the endpoints for minutes trusts the CAs of now nevertheless.
 	endpoints, err := a.Endpoints(t.Context(), i.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rewrite(t, ca, string(testpki.New("another").CertPEM()))
 	until("the CAs have changed for sign-ins, too", func() bool {
 		client, err := endpoints.Client()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		answer, err := client.Get(i.URL)
 		if err == nil {
 			_ = answer.Body.Close()
@@ -90,9 +85,7 @@ func TestEndpointsOfAnEntryThatChanges(t *testing.T) {
 	file := write(t, "oidc.yaml", entry+fmt.Sprintf("%q}]", i.caFile(t)))
 	a := start(t, auth.Options{OIDCFile: file, Files: files.Options{Interval: -1}})
 	endpoints, err := a.Endpoints(t.Context(), i.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	get := func() error {
 		client, err := endpoints.Client()
 		if err != nil {
@@ -104,17 +97,13 @@ func TestEndpointsOfAnEntryThatChanges(t *testing.T) {
 		}
 		return err
 	}
-	if err := get(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, get())
 	for what, changed := range map[string]string{
 		"another CA":     entry + fmt.Sprintf("%q}]", write(t, "other.pem", string(testpki.New("another").CertPEM()))),
 		"another issuer": "issuers:\n" + newIssuer(t, k).entry(t),
 	} {
 		rewrite(t, file, changed)
-		if err := a.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, a.Reload())
 		if get() == nil {
 			t.Errorf("%s: what is no longer trusted is", what)
 		}

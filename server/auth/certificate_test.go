@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
@@ -37,9 +38,7 @@ func handshake(t *testing.T, ca *testpki.Authority, ask tls.ClientAuthType, clie
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
 		Certificates: []tls.Certificate{server.TLS()}, ClientAuth: ask, ClientCAs: ca.Pool(), Time: func() time.Time { return bubble },
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer listener.Close()
 	config := &tls.Config{ServerName: "setpoint", RootCAs: ca.Pool(), Time: func() time.Time { return bubble }}
 	if client != nil {
@@ -55,9 +54,7 @@ func handshake(t *testing.T, ca *testpki.Authority, ask tls.ClientAuthType, clie
 		}
 	}()
 	connection, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	err = connection.(*tls.Conn).HandshakeContext(t.Context())
 	state := connection.(*tls.Conn).ConnectionState()
 	_ = connection.Close()
@@ -96,9 +93,7 @@ func TestCertificates(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			client := issue(ca, forClients(tt.template))
 			state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, client)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			synctest.Test(t, func(t *testing.T) {
 				a := start(t, auth.Options{Certificates: true, CertificateNames: tt.kinds})
 				c := auth.Credentials{TLS: state, Authorization: []string{"Basic abc"}} // which nobody has asked for
@@ -125,17 +120,13 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 	})
 	t.Run("none was sent", func(t *testing.T) {
 		state, err := handshake(t, ca, tls.VerifyClientCertIfGiven, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		wantReason(t, start(t, auth.Options{Certificates: true}), auth.Credentials{TLS: state}, auth.ReasonMissing)
 		wantName(t, start(t, auth.Options{Certificates: true, AllowAnonymous: true}), auth.Credentials{TLS: state}, "anonymous")
 	})
 	t.Run("the listener did not verify it", func(t *testing.T) {
 		state, err := handshake(t, ca, tls.RequestClientCert, foreign)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		a := start(t, auth.Options{Certificates: true, AllowAnonymous: true})
 		wantReason(t, a, auth.Credentials{TLS: state}, auth.ReasonUnverified)
 		wantName(t, start(t, auth.Options{}), auth.Credentials{TLS: state}, "anonymous")
@@ -152,9 +143,7 @@ func TestCertificatesThatProveNothing(t *testing.T) {
 		template.NotBefore, template.NotAfter = bubble.Add(-time.Hour), bubble.Add(time.Hour)
 		short := issue(ca, template)
 		state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, short)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		synctest.Test(t, func(t *testing.T) {
 			a := start(t, auth.Options{Certificates: true})
 			identity, err := a.Authenticate(t.Context(), auth.Credentials{TLS: state})
@@ -176,9 +165,7 @@ func TestATokenComesBeforeACertificate(t *testing.T) {
 	ca := newAuthority()
 	client := issue(ca, forClients(x509.Certificate{Subject: pkix.Name{CommonName: "mesh"}}))
 	state, err := handshake(t, ca, tls.RequireAndVerifyClientCert, client)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file := write(t, "tokens.yaml", entry("ci", "sp_x", ""))
 	a := start(t, auth.Options{Certificates: true, TokensFile: file})
 	both := bearer("sp_x")

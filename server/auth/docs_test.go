@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 )
@@ -12,9 +13,7 @@ import (
 // TestDocumentedFiles checks that what docs/operate/security.md shows is right.
 func TestDocumentedFiles(t *testing.T) {
 	text, err := os.ReadFile("../../docs/operate/security.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	checked := 0
 	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")

@@ -30,6 +30,7 @@ import (
 	"github.com/go-jose/go-jose/v4/jwt"
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
@@ -47,21 +48,15 @@ func write(t testing.TB, name, content string) string {
 func rewrite(t testing.TB, path, content string) {
 	t.Helper()
 	temporary := path + ".new"
-	if err := os.WriteFile(temporary, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(temporary, path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(temporary, []byte(content), 0o600))
+	fatal.If(t, os.Rename(temporary, path))
 }
 
 // start returns an Authenticator that is closed with the test.
 func start(t testing.TB, o auth.Options) *auth.Authenticator {
 	t.Helper()
 	a, err := auth.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(a.Close)
 	return a
 }
@@ -136,9 +131,7 @@ func newKey(t testing.TB, id string, algorithm jose.SignatureAlgorithm) key {
 	default:
 		private, err = rsa.GenerateKey(rand.Reader, 2048)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return key{id, algorithm, private}
 }
 
@@ -154,13 +147,9 @@ func (k key) sign(t testing.TB, claims map[string]any) string {
 		options = options.WithHeader("kid", k.id)
 	}
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: k.algorithm, Key: k.private}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	token, err := jwt.Signed(signer).Claims(claims).Serialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return token
 }
 

@@ -24,6 +24,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/auth"
 )
 
@@ -48,9 +49,7 @@ func TestJWTs(t *testing.T) {
 	a := start(t, auth.Options{OIDCFile: i.file(t, "groupsClaim: groups", `prefix: "corp:"`)})
 	now := time.Now()
 	publicDER, err := x509.MarshalPKIXPublicKey(rsaKey.private.Public())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	publicPEM := pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: publicDER})
 	good := rsaKey.sign(t, i.claims())
 	parts := strings.Split(good, ".")
@@ -119,17 +118,11 @@ func withHeader(t *testing.T, k key, claims map[string]any, name string, value a
 	payload, _ := json.Marshal(claims)
 	options := (&jose.SignerOptions{}).WithHeader(jose.HeaderKey(name), value).WithHeader("kid", k.id)
 	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: k.algorithm, Key: k.private}, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	object, err := signer.Sign(payload)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	token, err := object.CompactSerialize()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return token
 }
 
@@ -158,9 +151,7 @@ func TestIdentityOfAJWT(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			a := start(t, auth.Options{OIDCFile: i.file(t, tt.settings...)})
 			got, err := a.Authenticate(t.Context(), bearer(k.sign(t, i.claims(append(tt.claims, "exp", expiry.Unix())...))))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if got.Name != tt.want || !slices.Equal(got.Groups.Names(), tt.groups) || got.Method != auth.MethodOIDC || !got.Expires.Equal(expiry.Add(auth.DefaultClockSkew)) {
 				t.Errorf("got %+v, want %s of %q", got, tt.want, tt.groups)
 			}
@@ -192,9 +183,7 @@ func TestIssuersAreKeptApart(t *testing.T) {
 func TestUselessKeys(t *testing.T) {
 	k := newKey(t, "good", jose.RS256)
 	short, err := rsa.GenerateKey(rand.Reader, 1024)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	encryption := newKey(t, "encryption", jose.RS256)
 	forEncryption := encryption.public()
 	forEncryption.Use = "enc"
@@ -475,9 +464,7 @@ func TestIssuersFileReloads(t *testing.T) {
 		fetches := i.fetches.Load()
 
 		rewrite(t, file, "issuers:\n"+both)
-		if err := a.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, a.Reload())
 		wantName(t, a, bearer(k.sign(t, i.claims())), "oidc:i:alice")
 		remembered := bearer(k.sign(t, j.claims()))
 		wantName(t, a, remembered, "oidc:j:alice")
@@ -511,9 +498,7 @@ func TestCloseWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
 		a, err := auth.New(auth.Options{OIDCFile: file, OnIssuer: func(string, error) { <-release }})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		time.Sleep(time.Second)
 		var closed atomic.Bool
 		go func() {
@@ -556,9 +541,7 @@ func TestPrefixesOfIssuers(t *testing.T) {
 
 func TestIssuersFileProblems(t *testing.T) {
 	folder := t.TempDir()
-	if err := os.WriteFile(filepath.Join(folder, "empty.pem"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(folder, "empty.pem"), nil, 0o600))
 	path := filepath.Join(folder, "oidc.yaml")
 	rewrite(t, path, `issuers:
   - issuer: http://login.example.com

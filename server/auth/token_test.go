@@ -14,6 +14,7 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -21,9 +22,7 @@ import (
 
 func TestGeneratedTokens(t *testing.T) {
 	token, e, err := auth.GenerateToken("ci")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !regexp.MustCompile(`^sp_[0-9A-Za-z]{43}$`).MatchString(token) {
 		t.Errorf("%q is not of the form that scanners look for", token)
 	}
@@ -51,9 +50,7 @@ func TestExamples(t *testing.T) {
 	folder := t.TempDir()
 	for _, name := range []string{"tokens.yaml", "oidc.yaml"} {
 		data, err := os.ReadFile(filepath.Join("testdata", name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if name == "oidc.yaml" { // None of its issuers is there.
 			data = []byte(strings.NewReplacer("https://login.example.com/realms/corp", i.URL, "https://kubernetes.default.svc.cluster.local", i.URL+"/none").Replace(string(data)))
 		}
@@ -165,9 +162,7 @@ func TestRevokedTokens(t *testing.T) {
 		mu.Unlock()
 
 		rewrite(t, file, "tokens: []")
-		if err := a.Reload(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, a.Reload())
 		wantReason(t, a, bearer("sp_new"), auth.ReasonUnknownToken)
 	})
 }

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -47,9 +48,7 @@ func TestAChangeOfACountIsLoggedOnce(t *testing.T) {
 		}},
 		{"stream", func(t *testing.T, s *servertest.Service, req *setpointv1.RecommendRequest) {
 			stream, err := s.Recommendations.StreamRecommend(servertest.Named(servertest.As(t.Context(), servertest.ScalerToken), "call-7"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			servertest.Send(t, stream, "1", req)
 			servertest.Receive(t, stream)
 		}},
@@ -322,15 +321,11 @@ func TestWhatALineOfACallHolds(t *testing.T) {
 	expectFields(t, line, map[string]any{"transport": "rest", "method": "GET /v1/nothing", "httpCode": 401})
 
 	stream, err := s.Recommendations.StreamRecommend(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servertest.Send(t, stream, "1", servertest.Queue(servertest.Web, 3, 50))
 	servertest.Receive(t, stream)
 	expectFields(t, last(), map[string]any{"method": servertest.StreamMethod, "streamed": true, "target": servertest.Web, "requestId": "call-1", "identity": "token:scaler"})
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	_, _ = servertest.ReceiveAll(t, stream)
 	servertest.Eventually(t, func() bool { return last()["messagesSent"] != nil })
 	expectFields(t, last(), map[string]any{"method": servertest.StreamMethod, "messagesReceived": 1, "messagesSent": 1, "code": "OK"})
@@ -394,9 +389,7 @@ func TestARequestIDIsSentBack(t *testing.T) {
 			}
 			var header metadata.MD
 			_, err := s.Recommendations.Recommend(servertest.Named(t.Context(), tt.sent), servertest.Queue(servertest.Web, 3, 50), grpc.Header(&header))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			check("gRPC", header.Get("x-request-id"))
 			_, err = s.Targets.GetTarget(servertest.Named(t.Context(), tt.sent), &setpointv1.GetTargetRequest{Name: "bad"}, grpc.Header(&header))
 			if err == nil {
@@ -404,14 +397,11 @@ func TestARequestIDIsSentBack(t *testing.T) {
 			}
 			check("gRPC, refused", header.Get("x-request-id"))
 			stream, err := s.Recommendations.StreamRecommend(servertest.Named(t.Context(), tt.sent))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			servertest.Send(t, stream, "1", servertest.Queue(servertest.Web, 3, 50))
 			servertest.Receive(t, stream)
-			if header, err = stream.Header(); err != nil {
-				t.Fatal(err)
-			}
+			header, err = stream.Header()
+			fatal.If(t, err)
 			check("stream", header.Get("x-request-id"))
 			for path, body := range map[string]any{servertest.RecommendPath(servertest.Web): servertest.Queue(servertest.Web, 3, 50), "/v1/nothing": "{}"} {
 				r := s.Request(t, http.MethodPost, path, body)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -75,9 +76,7 @@ func TestStreamsAndTheirMessagesAreCounted(t *testing.T) {
 		"stream_messages_total{direction=sent,method=" + servertest.StreamMethod + "}":     3,
 		"stream_message_duration_seconds":                                                  3,
 	})
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	if _, err := servertest.ReceiveAll(t, stream); !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
@@ -101,9 +100,7 @@ func TestCallsInFlightAreShown(t *testing.T) {
 		t.Errorf("%v in flight, want 1", n)
 	}
 	close(release)
-	if err := <-answered; err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, <-answered)
 	servertest.Eventually(t, func() bool {
 		return servertest.Read(t, r)["requests_in_flight{method="+servertest.RecommendMethod+"}"] == 0
 	})

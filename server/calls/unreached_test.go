@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -63,12 +64,8 @@ func TestACallWithoutItsMessageIsCounted(t *testing.T) {
 	s, r := servertest.Measured(t, servertest.Logged(zap.InfoLevel, server.LogFailedCalls, &logs))
 	for i, method := range []string{servertest.RecommendMethod, "grpc.health.v1.Health/Check", "grpc.health.v1.Health/Watch"} {
 		stream, err := s.Conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true}, "/"+method)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, stream.CloseSend())
 		if err := stream.RecvMsg(new(setpointv1.RecommendResponse)); status.Code(err) == codes.OK {
 			t.Errorf("%s: it is answered", method)
 		}
@@ -118,9 +115,7 @@ func TestACallThatALimitRefusesIsCountedOnce(t *testing.T) {
 			t.Fatalf("%s: got %v", name, err)
 		}
 		stream, err := s.Recommendations.StreamRecommend(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := stream.Recv(); status.Code(err) != codes.ResourceExhausted {
 			t.Fatalf("%s: of the stream got %v", name, err)
 		}

@@ -1,11 +1,9 @@
 package certs_test
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/pem"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptrace"
 	"strings"
@@ -18,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	watched "github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server"
@@ -25,19 +24,16 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/server/certs"
 	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // guardedService serves with client certificates.
 func guardedService(t *testing.T, source *certs.Source) (grpcAddress, restAddress string) {
 	t.Helper()
 	config, err := source.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	authenticator, err := auth.New(auth.Options{Certificates: true, CertificateNames: []auth.NameKind{auth.CommonName}, Clients: source})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	engine := memory.New(memory.Options{})
 	options := server.DefaultOptions()
@@ -45,25 +41,8 @@ func guardedService(t *testing.T, source *certs.Source) (grpcAddress, restAddres
 	options.Limits.Shedding.Off = true
 	options.Access = &server.Access{Authenticator: authenticator, Policy: watched.Fixed(policy.Default(false))}
 	s, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listeners := make([]net.Listener, 2)
-	for i := range listeners {
-		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, stop := context.WithCancel(t.Context())
-	served := make(chan error, 1)
-	go func() { served <- s.Serve(ctx, listeners[0], listeners[1]) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	return listeners[0].Addr().String(), listeners[1].Addr().String()
+	fatal.If(t, err)
+	return testserver.Serve(t, s)
 }
 
 // openConnections makes calls on connections of each kind, and returns "" for a successful
@@ -73,9 +52,7 @@ func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map
 	grpcAddress, restAddress := guardedService(t, source)
 	const parent = "clusters/-/namespaces/-"
 	conn, err := grpc.NewClient("passthrough:///"+grpcAddress, grpc.WithTransportCredentials(credentials.NewTLS(config)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	calls := map[string]func() string{
 		"gRPC": func() string {
@@ -88,9 +65,7 @@ func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map
 	}
 	open := func() setpointv1.RecommendationService_StreamRecommendClient {
 		stream, err := setpointv1.NewRecommendationServiceClient(conn).StreamRecommend(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return stream
 	}
 	stream := open()
@@ -104,9 +79,7 @@ func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map
 			stream = nil
 			return status.Convert(err).Message()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if codes.Code(answer.GetError().GetCode()) == codes.InvalidArgument { // its caller may ask, if better
 			return ""
 		}
@@ -123,18 +96,12 @@ func openConnections(t *testing.T, source *certs.Source, config *tls.Config) map
 			reused := false
 			ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) { reused = info.Reused }})
 			req, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+restAddress+"/v1/"+parent+"/targets", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = resp.Body.Close() }()
 			body, err := io.ReadAll(resp.Body)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if resp.Proto != protocol || reused != begun {
 				t.Errorf("%s: by %s, reused %v", name, resp.Proto, reused)
 			}
@@ -236,9 +203,7 @@ func TestCheckingAClientTakesNoMemory(t *testing.T) {
 	o.CRLFile = f.crl
 	source := newSource(t, o)
 	state := serverState(t, source, client(ca, mine))
-	if err := source.CheckClient(state); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, source.CheckClient(state))
 	if n := testing.AllocsPerRun(100, func() { _ = source.CheckClient(state) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/certs"
 )
@@ -34,9 +35,7 @@ func newFiles(t testing.TB) *files {
 
 func (f *files) write(name string, parts ...[]byte) {
 	f.t.Helper()
-	if err := os.WriteFile(name, bytes.Join(parts, nil), 0o600); err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, os.WriteFile(name, bytes.Join(parts, nil), 0o600))
 }
 
 func (f *files) writePair(p *testpki.Pair) {
@@ -58,17 +57,13 @@ func (f *files) options(mode certs.ClientAuth) certs.Options {
 func newSource(t testing.TB, o certs.Options) *certs.Source {
 	t.Helper()
 	s, err := certs.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
 func check(t testing.TB, s *certs.Source) {
 	t.Helper()
-	if err := s.Check(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Check())
 }
 
 // echo serves an echo over TLS and returns its address. Handshakes that fail are sent to
@@ -76,13 +71,9 @@ func check(t testing.TB, s *certs.Source) {
 func echo(t testing.TB, s *certs.Source, failed chan<- error) string {
 	t.Helper()
 	config, err := s.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -150,9 +141,7 @@ func exchange(conn *tls.Conn) error {
 func mustDial(t testing.TB, address string, config *tls.Config) *tls.Conn {
 	t.Helper()
 	conn, err := dial(t, address, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return conn
 }
 
@@ -168,9 +157,7 @@ func renew(t testing.TB, ca *testpki.Authority) []byte {
 	template.SerialNumber = new(big.Int).Add(template.SerialNumber, big.NewInt(1))
 	template.NotAfter = template.NotAfter.Add(24 * time.Hour)
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, ca.Key.Public(), ca.Key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
@@ -178,16 +165,12 @@ func renew(t testing.TB, ca *testpki.Authority) []byte {
 func serverState(t testing.TB, s *certs.Source, config *tls.Config) *tls.ConnectionState {
 	t.Helper()
 	own, err := s.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	near, far := net.Pipe()
 	server := tls.Server(near, own)
 	var shaking sync.WaitGroup
 	shaking.Go(func() { _ = tls.Client(far, config).Handshake() })
-	if err := server.Handshake(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, server.Handshake())
 	shaking.Wait()
 	state := server.ConnectionState()
 	_ = near.Close()

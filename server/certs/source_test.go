@@ -25,6 +25,7 @@ import (
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	watched "github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/certs"
@@ -158,31 +159,21 @@ func TestBrokenAndPutBack(t *testing.T) {
 func TestSecretWhoseLinksAreSwapped(t *testing.T) {
 	ca, dir := testpki.New("ca"), t.TempDir()
 	swap := func(folder string, p *testpki.Pair) {
-		if err := os.Mkdir(filepath.Join(dir, folder), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Mkdir(filepath.Join(dir, folder), 0o700))
 		f := &files{t: t}
 		f.write(filepath.Join(dir, folder, "tls.crt"), p.CertPEM())
 		f.write(filepath.Join(dir, folder, "tls.key"), p.KeyPEM())
-		if err := os.Symlink(folder, filepath.Join(dir, "..tmp")); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Symlink(folder, filepath.Join(dir, "..tmp")))
+		fatal.If(t, os.Rename(filepath.Join(dir, "..tmp"), filepath.Join(dir, "..data")))
 	}
 	swap("..2026_01", ca.Issue("first"))
 	for _, name := range []string{"tls.crt", "tls.key"} {
-		if err := os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Symlink(filepath.Join("..data", name), filepath.Join(dir, name)))
 	}
 	s := newSource(t, certs.Options{CertFile: filepath.Join(dir, "tls.crt"), KeyFile: filepath.Join(dir, "tls.key")})
 	address := echo(t, s, nil)
 	swap("..2026_02", ca.Issue("second"))
-	if err := os.RemoveAll(filepath.Join(dir, "..2026_01")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.RemoveAll(filepath.Join(dir, "..2026_01")))
 	check(t, s)
 	if got := served(mustDial(t, address, client(ca))); got != "second" {
 		t.Errorf("%s is served", got)
@@ -213,9 +204,7 @@ func TestClientCertificates(t *testing.T) {
 					config.MaxVersion = version
 					_, err := dial(t, address, config)
 					if accepted[name] {
-						if err != nil {
-							t.Fatal(err)
-						}
+						fatal.If(t, err)
 						return
 					}
 					if err == nil {
@@ -554,34 +543,24 @@ func TestGRPC(t *testing.T) {
 	f.write(f.ca, ca.CertPEM())
 	s := newSource(t, f.options(certs.Require))
 	config, err := s.ServerConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
 	healthv1.RegisterHealthServer(server, health.NewServer())
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	call := func() error {
 		conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(credentials.NewTLS(s.ClientConfig("localhost"))))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer func() { _ = conn.Close() }()
 		_, err = healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
 		return err
 	}
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, call())
 	f.writePair(ca.Issue("second"))
 	check(t, s)
-	if err := call(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, call())
 }
 
 func TestWarnsBeforeExpiry(t *testing.T) {
@@ -743,9 +722,7 @@ func TestABundleThatIsHalfWrittenAtTheStart(t *testing.T) {
 		f.write(f.key, pair.KeyPEM())
 		f.write(f.ca, ca.CertPEM(), other.CertPEM())
 		opening.Wait()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if err := s.Check(); err != nil || s.Status().Reloads != 0 {
 			t.Errorf("it began with half the files: %v, %+v", err, s.Status())
 		}

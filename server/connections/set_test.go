@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/connections"
 )
 
@@ -65,9 +66,7 @@ func accept(t *testing.T, set *connections.Set, all *accepted, n int) {
 		all.raw = append(all.raw, r)
 		o.conns <- r
 		conn, err := l.Accept()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		all.conns = append(all.conns, connections.Of(conn.RemoteAddr()))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -67,13 +68,9 @@ func TestAnExplanationIsKeptAsFarAsItFits(t *testing.T) {
 	previous := 0
 	for limit := size; limit > 0; limit -= 100 {
 		raw, err := conversion.EncodeExplanation(&d, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		kept := &setpointv1.Explanation{}
-		if err := proto.Unmarshal(raw, kept); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, proto.Unmarshal(raw, kept))
 		left := 0
 		for _, there := range []bool{len(kept.GetMetrics()) > 0 && len(kept.GetMetrics()[0].GetPods()) > 0, len(kept.GetWarnings()) > 0, len(kept.GetMetrics()) > 0} {
 			if !there {

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 )
@@ -137,9 +138,7 @@ func TestExplanationsShowEveryStep(t *testing.T) {
 			got := conversion.Response(&decision).GetExplanation()
 			got.History = nil // its own test
 			want := &setpointv1.Explanation{}
-			if err := protojson.Unmarshal([]byte(tt.want), want); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, protojson.Unmarshal([]byte(tt.want), want))
 			if !proto.Equal(got, want) {
 				t.Errorf("got %s\nwant %s", protojson.Format(got), protojson.Format(want))
 			}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -51,9 +52,7 @@ func seeds(tb testing.TB) []*setpointv1.RecommendRequest {
 func FuzzInput(f *testing.F) {
 	for _, req := range seeds(f) {
 		raw, err := proto.Marshal(req)
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(raw)
 	}
 	now := time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
@@ -143,9 +142,7 @@ func FuzzStages(f *testing.F) {
 		`{"stages": {"combine": {"method": "QUORUM", "quorum": 2}}}`, `{"stages": {"combine": {"method": "SUM"}}}`,
 	} {
 		raw, err := proto.Marshal(request(f, text))
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(raw, []byte{1, 2, 3}, int32(3), "55", int64(0))
 	}
 	start := time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -31,9 +32,7 @@ func threeMetrics() *recommender.Input {
 func stagesOf(t *testing.T, text string, in *recommender.Input) (*stages.Plan, []string) {
 	t.Helper()
 	req := &setpointv1.RecommendRequest{Stages: &setpointv1.Stages{}}
-	if err := protojson.Unmarshal([]byte(text), req.Stages); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(text), req.Stages))
 	around, violations := conversion.Around(req, in, time.Time{})
 	var texts []string
 	for _, v := range violations {
@@ -124,9 +123,7 @@ func TestWeights(t *testing.T) {
 // TestForecastsAreRead is that forecasts are read with their defaults, and that all that is wrong is told.
 func TestForecastsAreRead(t *testing.T) {
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for text, want := range map[string]stages.Forecast{
 		`{"timeZone": "UTC"}`: {Settings: forecast.Settings{Quantile: 90, Lead: 5 * time.Minute, Zone: time.UTC}, MostPercent: 80},
 		`{"timeZone": "Europe/Berlin", "mode": "FLOOR", "season": "WEEKLY", "lead": "0s", "quantilePercent": 100, "maxPercentOfMax": 100}`: {

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -97,11 +98,9 @@ func TestFailuresAreRefused(t *testing.T) {
 func TestInstantsOfValues(t *testing.T) {
 	at := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 	req := &setpointv1.RecommendRequest{}
-	if err := protojson.Unmarshal([]byte(`{"target": "clusters/c/namespaces/n/targets/t", "scale": {},
+	fatal.If(t, protojson.Unmarshal([]byte(`{"target": "clusters/c/namespaces/n/targets/t", "scale": {},
 		"spec": {"maxReplicas": 9, "metrics": [{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "Value", "value": "10"}}}]},
-		"externalMetrics": [{"metric": {"name": "queue"}, "value": "3"}, {"metric": {"name": "queue"}, "value": "4"}]}`), req); err != nil {
-		t.Fatal(err)
-	}
+		"externalMetrics": [{"metric": {"name": "queue"}, "value": "3"}, {"metric": {"name": "queue"}, "value": "4"}]}`), req))
 	req.ExternalMetrics[1].Timestamp = timestamppb.New(at)
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
 	if len(violations) > 0 || in.Readings[0].Taken != nil {

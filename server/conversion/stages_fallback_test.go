@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -21,9 +22,7 @@ func requestOf(t *testing.T, metrics, stages string) (*setpointv1.RecommendReque
 	if stages != "" {
 		text += `, "stages": ` + stages
 	}
-	if err := protojson.Unmarshal([]byte(text+"}"), req); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(text+"}"), req))
 	in, violations := conversion.Input(req, recommender.DefaultOptions())
 	if len(violations) > 0 {
 		t.Fatal(violations)

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
@@ -86,9 +87,7 @@ func TestStoredSchedulesAreInsideTheSpec(t *testing.T) {
 	const text = `{"schedules": [
 		{"name": "a", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 1, "maxReplicas": 60},
 		{"name": "b", "timeZone": "UTC", "cron": "0 8 * * *", "duration": "3600s", "minReplicas": 2, "maxReplicas": 20}]}`
-	if err := protojson.Unmarshal([]byte(text), s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(text), s))
 	_, violations := conversion.Stages(nil, s, threeMetrics())
 	var got []string
 	for _, v := range violations {

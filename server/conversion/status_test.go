@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -48,9 +49,7 @@ func TestAStatusInCanonicalFormIsPrintedAsItWasRead(t *testing.T) {
 		]}`,
 	} {
 		s := &setpointv1.HorizontalPodAutoscalerStatus{}
-		if err := protojson.Unmarshal([]byte(text), s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal([]byte(text), s))
 		if got := Status(read(t, s)); !proto.Equal(got, s) {
 			t.Errorf("got %s\nwant %s", protojson.Format(got), protojson.Format(s))
 		}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -29,9 +30,7 @@ func constants(t *testing.T) map[string][]string {
 			continue
 		}
 		file, err := parser.ParseFile(token.NewFileSet(), folder+"/"+source, nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, decl := range file.Decls {
 			group, ok := decl.(*ast.GenDecl)
 			if !ok || group.Tok != token.CONST {

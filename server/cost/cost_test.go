@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
@@ -24,9 +25,7 @@ var limits = cost.Limits{Pods: 3, Metrics: 2, Batch: 2}
 func encoded(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return data
 }
 
@@ -166,9 +165,7 @@ func TestInvalidMessages(t *testing.T) {
 		}
 	}
 	text, err := protojson.Marshal(&setpointv1.RecommendRequest{Pods: []*setpointv1.Pod{{Name: "\"\\", Containers: []*setpointv1.Container{{Requests: usages(3)}}}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for n := range text {
 		if e := tables.JSON(text[:n], cost.BudgetOf(n)); e != nil {
 			t.Errorf("of %s: %s", text[:n], e.Path())

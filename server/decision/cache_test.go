@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -267,9 +268,7 @@ func TestRememberedRecordsDoNotHideAnOutage(t *testing.T) {
 	t.Parallel()
 	s, _ := remembering(t, nil)
 	s.Recommend(t, servertest.Queue(servertest.Web, 3, 30))
-	if err := s.Memory.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Memory.Close())
 	if _, err := s.Recommendations.Recommend(t.Context(), servertest.Queue(servertest.Web, 3, 30)); status.Code(err) != codes.Unavailable {
 		t.Errorf("got %v, want UNAVAILABLE", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -51,11 +52,9 @@ func TestARetryGetsTheAnswerThatWasRecorded(t *testing.T) {
 			return servertest.WebRequest(t, func(r *setpointv1.RecommendRequest) {
 				r.Scale, r.ScaleError = nil, &setpointv1.ScaleError{Message: "gone"}
 				r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{}
-				if err := protojson.Unmarshal([]byte(`{"observedGeneration": "7", "lastScaleTime": "2025-12-31T23:00:00.25Z", "currentReplicas": 3, "desiredReplicas": 4, "currentMetrics": [
+				fatal.If(t, protojson.Unmarshal([]byte(`{"observedGeneration": "7", "lastScaleTime": "2025-12-31T23:00:00.25Z", "currentReplicas": 3, "desiredReplicas": 4, "currentMetrics": [
 					{"type": "Resource", "resource": {"name": "memory", "current": {"averageValue": "210Mi", "averageUtilization": 0}}}, {"type": ""}],
-					"conditions": [{"type": "Custom", "status": "Unknown", "reason": "R", "message": "m"}]}`), r.PreviousStatus); err != nil {
-					t.Fatal(err)
-				}
+					"conditions": [{"type": "Custom", "status": "Unknown", "reason": "R", "message": "m"}]}`), r.PreviousStatus))
 			})
 		}},
 	} {
@@ -86,7 +85,7 @@ func TestARetryGetsTheAnswerThatWasRecorded(t *testing.T) {
 func manyMetrics(tb testing.TB) *setpointv1.RecommendRequest {
 	tb.Helper()
 	req := servertest.WebRequest(tb, servertest.Explained)
-	if err := protojson.Unmarshal([]byte(`{
+	fatal.If(tb, protojson.Unmarshal([]byte(`{
 		"minReplicas": 1, "maxReplicas": 30, "scaleTargetRef": {"kind": "Deployment", "name": "web", "apiVersion": "apps/v1"},
 		"metrics": [
 			{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}},
@@ -95,9 +94,7 @@ func manyMetrics(tb testing.TB) *setpointv1.RecommendRequest {
 			{"type": "Pods", "pods": {"metric": {"name": "rps", "selector": {"matchLabels": {"verb": "GET"}}}, "target": {"type": "AverageValue", "averageValue": "30"}}},
 			{"type": "Object", "object": {"metric": {"name": "hits"}, "describedObject": {"kind": "Ingress", "name": "main", "apiVersion": "networking.k8s.io/v1"}, "target": {"type": "Value", "value": "1k"}}},
 			{"type": "External", "external": {"metric": {"name": "queue", "selector": {"matchExpressions": [{"key": "q", "operator": "In", "values": ["a", "b"]}]}}, "target": {"type": "AverageValue", "averageValue": "30"}}}
-		]}`), req.Spec); err != nil {
-		tb.Fatal(err)
-	}
+		]}`), req.Spec))
 	for _, pod := range req.GetPods() {
 		req.CustomMetrics = append(req.CustomMetrics, &setpointv1.CustomMetric{
 			Metric:          &setpointv1.MetricIdentifier{Name: "rps", Selector: &setpointv1.LabelSelector{MatchLabels: map[string]string{"verb": "GET"}}},

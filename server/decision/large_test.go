@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -56,9 +57,7 @@ func TestBatchesLoadSomeRecordsAtOnce(t *testing.T) {
 		batch.Requests = append(batch.Requests, servertest.Queue("clusters/c/namespaces/n/targets/t"+strconv.Itoa(i%450), 3, int32(10*(i%450+1))))
 	}
 	resp, err := s.Recommendations.BatchRecommend(t.Context(), batch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, result := range resp.GetResults() {
 		single := s.Recommend(t, servertest.With(batch.GetRequests()[i], servertest.DryRun))
 		if got, want := result.GetResponse().GetDesiredReplicas(), single.GetDesiredReplicas(); result.GetError() != nil || got != want {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -22,9 +23,7 @@ import (
 func history(tb testing.TB, s *servertest.Service, name string) record.Record {
 	tb.Helper()
 	h, err := record.Decode(s.Stored(tb, name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return h
 }
 

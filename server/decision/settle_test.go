@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -275,17 +276,13 @@ func TestPagesOfDecisionsDoNotRepeatAChangeThatIsSettledMeanwhile(t *testing.T) 
 	id := s.Recommend(t, servertest.Queue(servertest.Web, 3, 50)).GetRecommendationId()
 	for _, size := range []int32{1, 2} {
 		first, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: servertest.Web, PageSize: size})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if size == 1 {
 			s.Report(t, servertest.Web, id, "APPLIED", "")
 		}
 		for token := first.GetNextPageToken(); token != ""; {
 			page, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: servertest.Web, PageSize: size, PageToken: token})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, d := range page.GetDecisions() {
 				for _, before := range first.GetDecisions() {
 					if d.GetRecommendationId() == before.GetRecommendationId() {

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -27,9 +28,7 @@ func TestAChunkTakesAsManyPlacesAsItIsLong(t *testing.T) {
 			last[k] = byte(r.Uint32())
 		}
 		l.Append(key, OfChunk(&Chunk{Last: int64(i), Bytes: last, Place: place}))
-		if err := l.Flush(context.Background(), key); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Flush(context.Background(), key))
 		values, next, err := chunks.ReadLog(context.Background(), key, "", 1000)
 		if err != nil || next != "" {
 			t.Fatal(err, next)

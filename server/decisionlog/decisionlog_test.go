@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -52,9 +53,7 @@ func TestTheBacklogOfDecisionsIsBoundedInBytes(t *testing.T) {
 		t.Errorf("%d bytes wait and %d decisions were dropped, want %d bytes at most", bytes, dropped, maxQueuedBytes)
 	}
 	close(s.released)
-	if err := l.Flush(t.Context(), store.Key{Cluster: "c", Namespace: "n"}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Flush(t.Context(), store.Key{Cluster: "c", Namespace: "n"}))
 	l.Append(store.Key{}, large)
 	l.Close()
 	if want := 2*fit - dropped + 1; s.written != want || l.backlog.size+l.writing != 0 {
@@ -85,9 +84,7 @@ func TestAnOutageIsToldOnce(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	for range 5 {
 		l.Append(key, Entry{decision: []byte("x")})
-		if err := l.Flush(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Flush(t.Context(), key))
 	}
 	l.Close()
 	got := lines.AllUntimed()
@@ -135,9 +132,7 @@ func TestWhatOtherShardsHaveTakenIsNotLost(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	for _, entries := range [][]Entry{{{decision: []byte("x")}, {decision: []byte("y")}, {decision: []byte("z")}}, {{decision: []byte("x")}}} {
 		l.Append(key, entries...)
-		if err := l.Flush(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, l.Flush(t.Context(), key))
 	}
 	l.Close()
 	if got := lines.AllUntimed(); len(got) != 2 || got[1].ContextMap()["failed"] != int64(1) || l.Lost() != 1 {

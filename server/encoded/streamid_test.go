@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -41,9 +42,7 @@ func TestStreamIDsAreBoundedByCharacters(t *testing.T) {
 					t.Fatalf("%s way: %v", way, err)
 				}
 				resp := &setpointv1.StreamRecommendResponse{}
-				if err := proto.Unmarshal(answer, resp); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, proto.Unmarshal(answer, resp))
 				if served := resp.GetResponse() != nil; served != c.ok || served && resp.GetId() != c.id {
 					t.Errorf("%s way: served %v, want %v: %v", way, served, c.ok, resp.GetError().GetMessage())
 				}

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -15,9 +16,7 @@ func TestInvalidMessagesAreRefusedOverGRPC(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t)
 	raw, err := proto.Marshal(servertest.WebRequest(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	bad := []byte(strings.ReplaceAll(string(raw), "web-a", "web-\xff"))
 	for name, body := range map[string][]byte{"invalid UTF-8": bad, "a message that is cut off": raw[:len(raw)/2], "no message": []byte("\xff\xff\xff")} {
 		_, err := s.SendRaw(t.Context(), "/setpoint.v1.RecommendationService/Recommend", body)

@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/feed"
@@ -105,18 +106,14 @@ func (f *fixture) decide(target string, replicas ...int32) {
 		d := recommender.Decision{Current: 1, Desired: n, At: time.Now()}
 		f.log.Append(store.Key{Cluster: "c", Namespace: "n", Target: target}, decisionlog.OfDecision(&d, "", 0))
 	}
-	if err := f.log.Flush(f.t.Context(), store.Key{Cluster: "c", Namespace: "n"}); err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, f.log.Flush(f.t.Context(), store.Key{Cluster: "c", Namespace: "n"}))
 	time.Sleep(time.Millisecond) // parts are in the order of milliseconds
 }
 
 func (f *fixture) watch(filter feed.Filter, from []store.FeedPosition) *feed.Watcher {
 	f.t.Helper()
 	w, err := f.hub.Watch(f.t.Context(), filter, from, feed.Viewer{})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, err)
 	return w
 }
 
@@ -144,9 +141,7 @@ func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
 	var at []store.FeedPosition
 	for i := 0; ; i++ {
 		e, ok, err := f.take(w, 1)
-		if err != nil {
-			f.t.Fatal(err)
-		}
+		fatal.If(f.t, err)
 		if !ok {
 			if i < len(want) {
 				f.t.Errorf("nothing comes, want %s", want[i])
@@ -155,9 +150,7 @@ func (f *fixture) want(w *feed.Watcher, want ...string) []store.FeedPosition {
 		}
 		at = e.Position
 		var r setpointv1.WatchedDecision
-		if err := proto.Unmarshal(e.Decisions[0], &r); err != nil {
-			f.t.Fatal(err)
-		}
+		fatal.If(f.t, proto.Unmarshal(e.Decisions[0], &r))
 		got := fmt.Sprintf("%s %d", strings.TrimPrefix(r.GetTarget(), "clusters/c/namespaces/n/targets/"), r.GetDecision().GetDesiredReplicas())
 		if e.Missed > 0 {
 			got += fmt.Sprintf(", %d missed", e.Missed)
@@ -232,9 +225,7 @@ func TestSlowWatchersAreNotified(t *testing.T) {
 				}
 				for {
 					e, ok, err := slow.Take(t.Context(), 2)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					if !ok {
 						break
 					}
@@ -260,9 +251,7 @@ func TestResuming(t *testing.T) {
 		other := feed.New(f.source, feed.Options{})
 		defer other.Close()
 		w, err := other.Watch(t.Context(), feed.Filter{}, nil, feed.Viewer{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		keeps := f.watch(feed.Filter{}, nil)
 		f.decide("a", 2, 3)
 		f.decide("b", 4)
@@ -464,9 +453,7 @@ func TestCallersTakeTurnsWithReplays(t *testing.T) {
 		begin := []store.FeedPosition{{Millis: 1}, {Millis: 1}}
 		watch := func(caller string) *feed.Watcher {
 			w, err := hub.Watch(t.Context(), feed.Filter{}, begin, feed.Viewer{Caller: caller})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if _, ok, err := w.Take(t.Context(), 1); ok || err != nil {
 				t.Fatalf("before anything was read: %v, %v", ok, err)
 			}
@@ -615,9 +602,7 @@ func TestDecisionsComeTogether(t *testing.T) {
 		next, events := int32(0), 0
 		for {
 			e, ok, err := f.take(w, 500)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if !ok {
 				break
 			}
@@ -706,9 +691,7 @@ func TestRightsThatEnd(t *testing.T) {
 			defer mu.Unlock()
 			return may
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		f.decide("a", 2)
 		f.want(w, "a 2")
 		f.decide("a", 3)
@@ -733,9 +716,7 @@ func TestABacklogIsReadInHalfOfTheStoresTime(t *testing.T) {
 				hub := feed.New(slow, feed.Options{Poll: time.Hour})
 				defer hub.Close()
 				w, err := hub.Watch(t.Context(), feed.Filter{Target: "none"}, nil, feed.Viewer{})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				defer w.Close()
 				const pages = 20
 				for range pages {

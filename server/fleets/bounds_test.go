@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -213,9 +214,7 @@ func TestAnOverrideIsAboveTheFleetsMaximum(t *testing.T) {
 			t.Errorf("%s: %v of %v", what, has, f)
 		}
 		resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: fleetName, PageSize: 4})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, d := range resp.GetDecisions() {
 			if d.GetAction() != "NONE" || d.GetCurrentReplicas() != total || s.fleet(t).GetDesiredReplicas() != total {
 				t.Errorf("%s: the count stays at %d, and its log has %v", what, total, d)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -29,18 +30,14 @@ func TestTwoFleetsNeverHaveOneMember(t *testing.T) {
 				instances[second].Clock.Advance(skew)
 				has := func(name string) bool {
 					resp, err := instances[fleetName].Fleets.GetFleet(t.Context(), &setpointv1.GetFleetRequest{Name: name})
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					return slices.ContainsFunc(resp.GetFleet().GetMembers(), func(m *setpointv1.FleetMemberStatus) bool { return m.GetTarget() == west })
 				}
 				won := 0
 				begin := time.Now()
 				for round := 0; round < 200 && time.Since(begin) < 5*time.Second; round++ {
 					for name, s := range instances {
-						if err := s.trySet(t, name, queueFleet(2, 100, members[name]...)); err != nil {
-							t.Fatal(err)
-						}
+						fatal.If(t, s.trySet(t, name, queueFleet(2, 100, members[name]...)))
 					}
 					results := make(map[string]error)
 					var mu sync.Mutex
@@ -91,14 +88,10 @@ func TestTheKeyOfAMemberDecides(t *testing.T) {
 		s := start(t, func() store.Engine { return engine })
 		s.set(t, queueFleet(2, 100, west, east))
 		specs, err := engine.(store.Parts).Part(store.Specs, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		keyOf := func(name string) store.Key { return store.Key{Cluster: "all", Namespace: "shop", Target: name} }
 		record, err := specs.Load(t.Context(), keyOf("web"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := specs.CompareAndSwap(t.Context(), store.Swap{Key: keyOf("second"), Value: record.Value}); err != nil {
 			t.Fatal(err)
 		}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -79,9 +80,7 @@ func TestTheLogOfAMemberTellsOfAHold(t *testing.T) {
 				}
 			}
 			resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: west, PageSize: 100})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			last := resp.GetDecisions()[0]
 			overridden := condition(&setpointv1.RecommendResponse{Status: &setpointv1.HorizontalPodAutoscalerStatus{Conditions: last.GetConditions()}}, "Overridden")
 			if len(resp.GetDecisions()) != entries || overridden.GetStatus() != status || !strings.Contains(overridden.GetMessage(), message) {
@@ -93,9 +92,7 @@ func TestTheLogOfAMemberTellsOfAHold(t *testing.T) {
 		overrides := setpointv1.NewOverrideServiceClient(s.Conn)
 		hold := &setpointv1.Override{Hold: true, Reason: "migration", ExpireTime: timestamppb.New(s.Clock.Now().Add(time.Hour))}
 		created, err := overrides.CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: west, Override: hold})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		call(2, "True", `"migration"`)
 		call(2, "True", `"migration"`)
 		if _, err := overrides.DeleteOverride(t.Context(), &setpointv1.DeleteOverrideRequest{Name: created.GetOverride().GetName()}); err != nil {
@@ -143,9 +140,7 @@ func TestTheLogOfAMemberTellsWhetherItsFleetDecides(t *testing.T) {
 			call(step.fails)
 			for name, want := range map[string]int{east: step.east, west: step.west} {
 				resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 100})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if got := len(resp.GetDecisions()); got != want {
 					t.Errorf("%s: the log of %s has %d entries, want %d", step.what, name, got, want)
 				}
@@ -230,9 +225,7 @@ func TestTheLogOfAFleetNamesWhoIsLostAndBack(t *testing.T) {
 	rounds(25, west)
 	rounds(4, east, west)
 	resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: fleetName, PageSize: 100})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var told []string
 	for _, d := range resp.GetDecisions() {
 		if d.GetReason() != "" {

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -23,12 +24,8 @@ func TestAMemberOverRESTOfTheDocs(t *testing.T) {
 	}
 	text := func(block string) []byte { before, _, _ := strings.Cut(block, "```"); return []byte(before) }
 	blind, told := &setpointv1.RecommendRequest{}, &setpointv1.RecommendResponse{}
-	if err := protojson.Unmarshal(text(blocks[1]), blind); err != nil {
-		t.Fatal(err)
-	}
-	if err := protojson.Unmarshal(text(blocks[2]), told); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal(text(blocks[1]), blind))
+	fatal.If(t, protojson.Unmarshal(text(blocks[2]), told))
 	s := start(t, onMemory())
 	spec := queueFleet(3, 40, west, east)
 	spec.Spec, spec.Fleet.Scopes = blind.GetSpec(), nil

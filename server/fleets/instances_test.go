@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -115,9 +116,7 @@ func TestHalfStoredSpecsAreRepaired(t *testing.T) {
 	}
 	s.call(t, member(west, 6, 60))
 	is, err := s.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: fleetName})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	plain.Etag = is.GetTargetSpec().GetEtag()
 	s.set(t, plain)
 	want(t, "no fleet any more", s.try(t, member(west, 6, 60)), codes.FailedPrecondition, "FLEET_NOT_FOUND")

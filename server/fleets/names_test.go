@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -62,9 +63,7 @@ func TestAFleetsOwnNameIsNoTarget(t *testing.T) {
 			"stream": func() servertest.Problem {
 				stream := s.Stream(t)
 				servertest.Send(t, stream, "1", plain())
-				if err := stream.CloseSend(); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, stream.CloseSend())
 				answers, err := servertest.ReceiveAll(t, stream)
 				if !errors.Is(err, io.EOF) {
 					t.Fatal(err)
@@ -143,9 +142,7 @@ func TestAHistoryBesideAFleetGoes(t *testing.T) {
 		s.Recommend(t, servertest.Queue(nameOf("other"), 3, 60))
 		s.set(t, queueFleet(2, 100, west, east))
 		history, err := engine.Load(t.Context(), servertest.KeyOf(nameOf("other")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := engine.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(fleetName), Value: history.Value}); err != nil {
 			t.Fatal(err)
 		}
@@ -227,9 +224,7 @@ func TestAFleetWithoutARecordIsOne(t *testing.T) {
 		s := start(t, func() store.Engine { return engine })
 		s.set(t, queueFleet(2, 100, west, east))
 		records, err := engine.(store.Parts).Part(store.Fleets, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if existed, err := records.Delete(t.Context(), servertest.KeyOf(fleetName)); err != nil || !existed {
 			t.Fatal(existed, err)
 		}

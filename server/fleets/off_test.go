@@ -5,6 +5,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -72,9 +73,7 @@ func TestWhoIsAtZeroByAFleetComesBackWithoutItsRecord(t *testing.T) {
 					t.Fatalf("there are %v", has)
 				}
 				records, err := engine.(store.Parts).Part(store.Fleets, 0)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if existed, err := records.Delete(t.Context(), servertest.KeyOf(fleetName)); err != nil || !existed {
 					t.Fatal(existed, err)
 				}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -260,9 +261,7 @@ func TestFleetsHaveMetricsOfTheirOwn(t *testing.T) {
 		measured, registry := servertest.Measured(t, func(su *servertest.Setup) { su.Options.TargetMetrics = limit })
 		s := &service{measured}
 		s.set(t, queueFleet(2, 100, west, east))
-		if err := s.trySet(t, second, queueFleet(2, 8, third, fourth)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.trySet(t, second, queueFleet(2, 8, third, fourth)))
 		s.call(t, member(west, 3, 60))
 		s.Recommend(t, member(third, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = second }))
 		s.Recommend(t, member(fourth, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = second }))
@@ -419,9 +418,8 @@ grants:
 		var last *setpointv1.RecommendResponse
 		for range 5 { // until the fleet decides without the other member
 			s.Clock.Advance(15 * time.Second)
-			if last, err = s.Recommendations.Recommend(as(who), member(west, 3, 60, servertest.Explained)); err != nil {
-				t.Fatal(err)
-			}
+			last, err = s.Recommendations.Recommend(as(who), member(west, 3, 60, servertest.Explained))
+			fatal.If(t, err)
 		}
 		if last.GetFleet().GetDecisionTime().AsTime() != s.Clock.Now() || (last.GetExplanation() != nil) != explained {
 			t.Errorf("%s: the explanation is there: %t, of %v", who, last.GetExplanation() != nil, last.GetFleet())
@@ -429,9 +427,8 @@ grants:
 		// A call that decides nothing is explained all the same, and changes nothing.
 		decided := last.GetFleet().GetDecisionTime().AsTime()
 		s.Clock.Advance(time.Second)
-		if last, err = s.Recommendations.Recommend(as(who), member(west, 3, 90, servertest.Explained)); err != nil {
-			t.Fatal(err)
-		}
+		last, err = s.Recommendations.Recommend(as(who), member(west, 3, 90, servertest.Explained))
+		fatal.If(t, err)
 		if !last.GetFleet().GetDecisionTime().AsTime().Equal(decided) || (last.GetExplanation() != nil) != explained || explained && len(last.GetExplanation().GetMetrics()) != 1 {
 			t.Errorf("%s, within the period: %v of %v", who, last.GetExplanation(), last.GetFleet())
 		}
@@ -561,20 +558,12 @@ func TestEveryWayOfCallingTakesAFleet(t *testing.T) {
 		t.Errorf("others of the batch: %v", results)
 	}
 	stream, err := s.Recommendations.StreamRecommend(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: member(west, 3, 60, id)}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, stream.Send(&setpointv1.StreamRecommendRequest{Id: "1", Request: member(west, 3, 60, id)}))
 	answer, err := stream.Recv()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	expect("stream", answer.GetResponse())
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	if _, err := stream.Recv(); err == nil {
 		t.Error("the stream does not end")
 	}
@@ -638,9 +627,7 @@ func TestBoundsOverridesAndStages(t *testing.T) {
 	}
 	// Who reads the fleet has what changed its count, as its log has it.
 	shown, err := setpointv1.NewFleetServiceClient(s.Conn).GetFleet(t.Context(), &setpointv1.GetFleetRequest{Name: fleetName})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	last, told := s.Decisions(t, fleetName)[0], shown.GetFleet().GetAdjustments()
 	if !last.GetTime().AsTime().Equal(shown.GetFleet().GetDecisionTime().AsTime()) || shown.GetFleet().GetStatus().GetDesiredReplicas() != 20 ||
 		len(told) != 1 || !strings.Contains(told[0].GetMessage(), `"always" raises minReplicas`) || shown.GetFleet().PlainDesiredReplicas == nil || //nolint:protogetter // absent is not 0
@@ -774,9 +761,7 @@ grants:
 		name := map[string]string{"east": east}[who]
 		explain := who != "reader" || i > 5
 		resp, err := s.Recommendations.Recommend(as(who), request(cmp.Or(name, west), explain))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if resp.GetExplanation() != nil && who == "reader" && explain {
 			explained, resp.Explanation = explained+1, nil
 		}

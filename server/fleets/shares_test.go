@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -41,9 +42,7 @@ func TestMembersCountInTheirCluster(t *testing.T) {
 	engines(t, func(t *testing.T, open func() store.Engine) {
 		s := start(t, open, sharing(5, 0))
 		for i, from := range []int{0, 2} {
-			if err := s.trySet(t, nameOf(fmt.Sprint("f", i)), queueFleet(2, 100, crowd("full", from, 2)...)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.trySet(t, nameOf(fmt.Sprint("f", i)), queueFleet(2, 100, crowd("full", from, 2)...)))
 		}
 		third := nameOf("third")
 		wantCrowded(t, "a sixth member", s.trySet(t, third, queueFleet(2, 100, crowd("full", 4, 2)...)), "cluster_targets")
@@ -78,9 +77,7 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 		if err == nil {
 			_, err = part.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(nameOf("filler")), Value: make([]byte, filled)})
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s := start(t, func() store.Engine { return engine }, sharing(0, bound))
 		call := func(fleet, name string) error {
 			return s.try(t, member(name, 3, 60, func(r *setpointv1.RecommendRequest) { r.Fleet = fleet }))
@@ -119,9 +116,7 @@ func TestFleetsCountInTheirCluster(t *testing.T) {
 		used := filled
 		for _, name := range fleets {
 			record, err := part.Load(t.Context(), servertest.KeyOf(name))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			used += len(record.Value)
 		}
 		t.Logf("%d fleets take %d bytes", len(fleets), used)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/forecasts"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/shares"
@@ -37,17 +38,11 @@ func foreseen(replicas, queue int32) *setpointv1.RecommendRequest {
 func ringOf(t *testing.T, s *servertest.Service) (*forecast.Ring, store.Version) {
 	t.Helper()
 	part, err := s.Memory.Part(store.Forecasts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ring, err := forecast.Decode(r.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return ring, r.Version
 }
 
@@ -247,9 +242,7 @@ func (f *faulty) CompareAndSwapBatch(ctx context.Context, swaps []store.Swap) ([
 func ringsOf(t *testing.T, timeout time.Duration) (*forecasts.Rings, *faulty, shares.Options) {
 	t.Helper()
 	part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	faults, limits := &faulty{PartStore: part}, shares.Options{ClusterTargets: 1, Clock: time.Now, Log: zap.NewNop()}
 	rings := forecasts.New(faults, counted{part, part.(store.Usages), timeout}, forecasts.Options{Shares: limits, Away: new(atomic.Bool)})
 	t.Cleanup(rings.Close)
@@ -384,9 +377,7 @@ func TestLostQuarters(t *testing.T) {
 			if !step.delete {
 				continue
 			}
-			if err := rings.Delete(t.Context(), servertest.KeyOf(step.name)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, rings.Delete(t.Context(), servertest.KeyOf(step.name)))
 		}
 	})
 }
@@ -402,14 +393,10 @@ func TestAPastThatCannotBeRead(t *testing.T) {
 			t.Parallel()
 			s := servertest.Start(t)
 			part, err := s.Memory.Part(store.Forecasts, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			key := servertest.KeyOf(servertest.Web)
 			stored, err := part.CompareAndSwap(t.Context(), store.Swap{Key: key, Value: c.value})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for range 3 {
 				resp := s.Recommend(t, foreseen(9, 90))
 				if told := forecastOf(t, resp.GetAdjustments()); told.GetRule() != "none" || resp.GetDesiredReplicas() != 9 {
@@ -446,13 +433,9 @@ func TestTheFormOfTheRecord(t *testing.T) {
 	s.Recommend(t, foreseen(9, 90)) // closes the last one
 	s.StopAndWait(t)                // what was queued is written
 	part, err := s.Memory.Part(store.Forecasts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, want := hex.EncodeToString(r.Value), "019dc5927101904ec5ec7714081186017b"; got != want {
 		t.Errorf("%s (began %s), want %s", got, start, want)
 	}

@@ -12,6 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/gate"
 )
 
@@ -109,9 +110,7 @@ func TestSmallOnesThatTakeMuchAreRefusedForRoom(t *testing.T) {
 		g := gate.New(gate.Options{Bytes: mebi, Readers: 8, Waiting: 10})
 		var first, second, third gate.Pass
 		for _, p := range []*gate.Pass{&first, &second, &third} {
-			if err := g.Enter(t.Context(), p, "", false); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, g.Enter(t.Context(), p, "", false))
 		}
 		if !first.Read(mebi) || !second.Read(mebi) {
 			t.Fatal("refused, though there is room")

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -283,18 +284,15 @@ func TestIntegrationsTakeAnyContentType(t *testing.T) {
 		}
 		// A body that is compressed is none.
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path("demo"), bytes.NewReader([]byte("\x1f\x8b\x08\x00\x00")))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		req.Header.Set("Content-Encoding", "gzip")
 		if a, err = s.Send(req); err != nil || a.Code != http.StatusBadRequest {
 			t.Fatalf("%s, compressed: %v", c.contract, err)
 		}
 		c.refused(t, a)
 		for timeout, code := range map[string]int{"1n": http.StatusGatewayTimeout, "soon": http.StatusBadRequest} {
-			if req, err = http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path("demo"), strings.NewReader(c.body(t))); err != nil {
-				t.Fatal(err)
-			}
+			req, err = http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+c.path("demo"), strings.NewReader(c.body(t)))
+			fatal.If(t, err)
 			req.Header.Set("Grpc-Timeout", timeout)
 			a, err := s.Send(req)
 			if c.contract == "datadog" && code == http.StatusBadRequest {

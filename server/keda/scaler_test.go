@@ -20,6 +20,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/keda"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -172,9 +173,7 @@ func TestKEDAStreams(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	specs, err := scaler.StreamMetricSpec(ctx, scaledObject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if spec, err := specs.Recv(); err != nil || len(spec.GetMetricSpecs()) != 1 {
 		t.Errorf("StreamMetricSpec: %v, %v", spec, err)
 	}
@@ -184,9 +183,7 @@ func TestKEDAStreams(t *testing.T) {
 	s.SetSpec(t, zero)
 	s.Observe(t, 1, "0")
 	active, err := scaler.StreamIsActive(ctx, scaledObject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, err := active.Recv(); err != nil || got.GetResult() {
 		t.Fatalf("at zero: %v, %v", got, err)
 	}
@@ -245,9 +242,7 @@ func TestKEDAStreamsAreLimitedAsCalls(t *testing.T) {
 	defer cancel()
 	scaler := externalscaler.NewExternalScalerClient(s.Conn)
 	first, err := scaler.StreamIsActive(ctx, scaledObject()) // its look is the third
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got, err := first.Recv(); err != nil || !got.GetResult() {
 		t.Fatalf("the first stream: %v, %v", got, err)
 	}
@@ -255,9 +250,7 @@ func TestKEDAStreamsAreLimitedAsCalls(t *testing.T) {
 		t.Errorf("a call after the stream's look: %v, want RESOURCE_EXHAUSTED", err)
 	}
 	second, err := scaler.StreamIsActive(ctx, scaledObject())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servertest.Eventually(t, func() bool { return servertest.Read(t, registry)["calls_refused_total{limit=identity_rate}"] == 2 }) // the call's, and the second stream's
 	go s.Stop()
 	if _, err := second.Recv(); !errors.Is(err, io.EOF) {
@@ -374,9 +367,7 @@ func TestAKEDAStreamEndsWithItsToken(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	stream, err := externalscaler.NewExternalScalerClient(s.Conn).StreamMetricSpec(ctx, ref)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/keda"
 )
 
@@ -33,9 +34,7 @@ func TestTokensOfMessages(t *testing.T) {
 		{"a reference of another form", externalscaler.ExternalScaler_GetMetricSpec_FullMethodName, &externalscaler.GetMetricsRequest{ScaledObjectRef: reference("token", "a")}, ""},
 	} {
 		message, err := proto.Marshal(tt.message)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := tokens[tt.method](message); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.name, got, tt.want)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
@@ -154,9 +155,7 @@ func (s *simulated) offer(caller string, perSecond float64, d time.Duration) *ou
 func newLimiter(t testing.TB, options limit.Options) *limit.Limiter {
 	t.Helper()
 	l, err := limit.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return l
 }
 

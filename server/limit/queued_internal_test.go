@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A message of a stream waits until there is capacity, and no longer than it should.
@@ -28,9 +30,7 @@ func TestAdmitQueued(t *testing.T) {
 				options := DefaultOptions()
 				options.Shedding.Off = true // the test says how many may run
 				l, err := New(options)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				var running, queued Ticket
 				if refusal := l.AdmitQueued(t.Context(), nil, &running, "first"); refusal.Refused() {
 					t.Fatalf("with room: %v", refusal.Reason)
@@ -65,9 +65,7 @@ func TestThoseWhoWaitLeaveRoom(t *testing.T) {
 		options := DefaultOptions()
 		options.Shedding.Off = true
 		l, err := New(options)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		l.shedder.mayRun.Store(4)
 		var tickets [4]Ticket
 		for i := range 3 {
@@ -101,9 +99,7 @@ func TestAPausedCallTakesNothingOfItsCallersShare(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		l, err := New(DefaultOptions())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		l.shedder.mayRun.Store(8)
 		l.shedder.shedding.Store(true)
 		l.identities.active.Store(2)

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // What a connection has to read is read before a call goes on that gives way, though the
@@ -18,9 +20,7 @@ func TestYieldHasConnectionsReadFirst(t *testing.T) {
 	early := 0
 	for range rounds {
 		reader, writer, err := os.Pipe()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		var read atomic.Bool
 		waiting, done := make(chan struct{}), make(chan struct{})
 		go func() {

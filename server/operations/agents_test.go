@@ -1,6 +1,7 @@
 package operations_test
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -18,13 +20,9 @@ func TestMain(m *testing.M) { servertest.Main(m) }
 // announce announces an agent, and returns the clusters of the others.
 func announce(ctx context.Context, t *testing.T, s *servertest.Service, req *setpointv1.AnnounceAgentRequest) (clusters []string) {
 	t.Helper()
-	if req.Platform == "" {
-		req.Platform = servertest.Platform
-	}
+	req.Platform = cmp.Or(req.Platform, servertest.Platform)
 	answer, err := operations(s).AnnounceAgent(ctx, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, other := range answer.GetOthers() {
 		if other.GetStartTime().AsTime().IsZero() || other.GetAnnounceTime().AsTime().Before(other.GetStartTime().AsTime()) {
 			t.Errorf("an agent without its times: %v", other)

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -41,9 +42,7 @@ func TestWhoCalls(t *testing.T) {
 	t.Parallel()
 	s := servertest.Guarded(t)
 	reader, err := operations(s).GetCaller(servertest.As(t.Context(), servertest.ReaderToken), &setpointv1.GetCallerRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if skew := time.Since(reader.GetCaller().GetCurrentTime().AsTime()); skew < 0 || skew > time.Hour {
 		t.Errorf("the time is %v, off by %v", reader.GetCaller().GetCurrentTime(), skew)
 	}
@@ -71,18 +70,14 @@ func TestCredentialsThatExpireBeyondTimestamps(t *testing.T) {
 	t.Parallel()
 	engine := memory.New(memory.Options{})
 	srv, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer srv.Close()
 	for expires, want := range map[time.Time]bool{time.Unix(1_700_000_000, 0): true, time.UnixMilli(1_700_000_000_000 * 1000): false} {
 		identity := &auth.Identity{Name: "oidc:alice", Method: auth.MethodOIDC, Expires: expires}
 		session := &access.Session{}
 		session.Now.Store(&access.Caller{Identity: identity, Grants: policy.Default(false).For(identity)})
 		got, err := srv.Operations().GetCaller(access.WithSession(t.Context(), session), &setpointv1.GetCallerRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := protojson.Marshal(got); err != nil || (got.GetCaller().ExpireTime != nil) != want {
 			t.Errorf("credentials that expire at %s: %v, %v", expires, got, err)
 		}
@@ -99,9 +94,7 @@ func TestACountBoundsNobodyElsesCall(t *testing.T) {
 		return nil
 	}}
 	srv, err := server.New(engine, nil, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer srv.Close()
 	var first sync.WaitGroup
 	defer first.Wait()
@@ -142,9 +135,7 @@ func TestCallersSeeOnlyThemselves(t *testing.T) {
 	callersOf := func(token string, size int32) *setpointv1.ListCallersResponse {
 		t.Helper()
 		got, err := operations(s).ListCallers(servertest.As(t.Context(), token), &setpointv1.ListCallersRequest{PageSize: size})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return got
 	}
 	callersOf(servertest.AdminToken, 0)
@@ -233,9 +224,7 @@ func TestAStoreThatLacksSomeServers(t *testing.T) {
 	get := func() *setpointv1.StoreState {
 		t.Helper()
 		got, err := operations(s).GetStore(t.Context(), &setpointv1.GetStoreRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return got.GetStore()
 	}
 	engine.why.Store(new(errors.New("dial 10.0.0.2:6379")))
@@ -262,9 +251,7 @@ func TestInstancesThatShareAStore(t *testing.T) {
 	instances := func() []*setpointv1.Instance {
 		t.Helper()
 		got, err := operations(a).ListInstances(t.Context(), &setpointv1.ListInstancesRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return got.GetInstances()
 	}
 	until := time.Now().Add(time.Minute)

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/zap/zaptest/observer"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -213,9 +214,7 @@ func TestChangesOfCallersThatLeaveAreLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		core, logs := observer.New(zapcore.InfoLevel)
 		o, err := overrides.New(late{memory.New(memory.Options{})}, overrides.Options{Log: zap.New(core)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, change := range []func(context.Context) error{
 			func(ctx context.Context) error {
 				_, _, err := o.Create(ctx, shop, "a", held(time.Hour), "token:alice", time.Now())
@@ -286,9 +285,7 @@ func fill(t *testing.T, o *overrides.Overrides, author string, reason int, place
 		if errors.As(err, &full) {
 			return n, full
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 }
 
@@ -371,9 +368,7 @@ func watched(t *testing.T, e store.Engine) (*overrides.Overrides, *observer.Obse
 	t.Helper()
 	core, logs := observer.New(zapcore.InfoLevel)
 	o, err := overrides.New(e, overrides.Options{Log: zap.New(core)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return running(t, o), logs
 }
 
@@ -469,9 +464,7 @@ func TestLostOverridesAreLogged(t *testing.T) {
 				o.For(web)
 				time.Sleep(time.Second)
 				records, err := e.Part(store.Overrides, overrides.Kept)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				step.do(t, o, instance(t, e), records)
 				time.Sleep(80 * time.Minute)
 				synctest.Wait()
@@ -515,9 +508,7 @@ func lossesOf(t *testing.T, o *overrides.Overrides) map[string]float64 {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(o.Collectors(false)...)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	counted := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -560,9 +551,7 @@ func TestLostOverridesThatNobodyReadAreLogged(t *testing.T) {
 		create(t, o, shop, "freeze", held(time.Hour))
 		time.Sleep(20 * time.Minute)
 		records, err := e.Part(store.Overrides, overrides.Kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if _, err := records.Delete(t.Context(), store.Key{Cluster: "demo", Namespace: "-", Target: "-"}); err != nil {
 			t.Fatal(err)
 		}
@@ -578,14 +567,10 @@ func goBack(t *testing.T, records store.PartStore, do func()) {
 	t.Helper()
 	key := store.Key{Cluster: "demo", Namespace: "-", Target: "-"}
 	before, err := records.Load(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	do()
 	after, err := records.Load(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if result, err := records.CompareAndSwap(t.Context(), store.Swap{Key: key, Old: after.Version, Value: before.Value}); err != nil || !result.Swapped {
 		t.Fatal(result, err)
 	}
@@ -618,9 +603,7 @@ func (s panickingPart) CompareAndSwap(ctx context.Context, swap store.Swap) (sto
 func TestAChangeThatPanicsEndsAlone(t *testing.T) {
 	logs, seen := observer.New(zapcore.ErrorLevel)
 	o, err := overrides.New(panicking{memory.New(memory.Options{}), new(atomic.Bool)}, overrides.Options{Log: zap.New(logs)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, _, err := o.Create(t.Context(), place(1), "a", held(time.Hour), "", time.Now()); err == nil || !strings.Contains(err.Error(), "internal error") {
 		t.Errorf("the change that panics: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -139,9 +140,7 @@ func instance(t *testing.T, e store.Engine) *overrides.Overrides {
 	life, end := context.WithCancel(t.Context())
 	t.Cleanup(end)
 	o, err := overrides.New(e, overrides.Options{Life: life})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return o
 }
 
@@ -162,9 +161,7 @@ func held(d time.Duration) *setpointv1.Override {
 func create(t *testing.T, o *overrides.Overrides, place target.Place, id string, one *setpointv1.Override) *setpointv1.Override {
 	t.Helper()
 	created, _, err := o.Create(t.Context(), place, id, one, "token:alice", time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return created
 }
 
@@ -574,9 +571,7 @@ func TestUnreadableRecord(t *testing.T) {
 		one := create(t, o, shop, "freeze", held(time.Hour)).GetName()
 		want(t, o, "before", one)
 		records, err := e.Store.Part(store.Overrides, overrides.Kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		key := store.Key{Cluster: "demo", Namespace: "-", Target: "-"}
 		record, err := records.Load(t.Context(), key)
 		if err != nil || !record.Exists() {
@@ -634,9 +629,7 @@ func TestNoAllocationsWithoutOverrides(t *testing.T) {
 func BenchmarkNewClusters(b *testing.B) {
 	e := newEngine()
 	o, err := overrides.New(e, overrides.Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for i := range 5000 {
 		o.For(store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
 	}
@@ -650,9 +643,7 @@ func BenchmarkFor(b *testing.B) {
 	for name, some := range map[string][]target.Place{"none": nil, "ofCluster": {demo}, "ofAllLevels": {demo, shop, target.Place(web)}} {
 		b.Run(name, func(b *testing.B) {
 			o, err := overrides.New(memory.New(memory.Options{}), overrides.Options{})
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			for _, place := range some {
 				if _, _, err := o.Create(b.Context(), place, "freeze", held(time.Hour), "", time.Now()); err != nil {
 					b.Fatal(err)
@@ -682,9 +673,7 @@ func TestEndsAreMetrics(t *testing.T) {
 			registry := prometheus.NewPedanticRegistry()
 			registry.MustRegister(o.Collectors(each)...)
 			families, err := registry.Gather()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, f := range families {
 				for _, m := range f.GetMetric() {
 					if f.GetName() == "setpoint_overrides" {
@@ -706,9 +695,7 @@ func TestEndsAreMetrics(t *testing.T) {
 		later := held(2 * time.Hour)
 		later.StartTime = timestamppb.New(time.Now().Add(time.Hour))
 		created, _, err := o.Create(t.Context(), shop, "limits", limits, "a"+strings.Repeat("é", 300), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want(t, o, "they are known", create(t, o, shop, "later", later).GetName(), created.GetName())
 		if got := series(true); len(got) != 1 || !strings.HasPrefix(got[0], "[author=aé") || len(got[0]) > 300 ||
 			!strings.HasSuffix(got[0], " cluster=demo namespace=shop override=limits target= what=floor 2, ceiling 8, no-scale-down] true") {

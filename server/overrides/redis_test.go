@@ -14,6 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -121,9 +122,7 @@ func TestTheLogNamesUnreadableLists(t *testing.T) {
 	for _, key := range keys {
 		for cluster, breaks := range broken {
 			if strings.Contains(key, "vh:"+cluster+"/") {
-				if err := breaks(key); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, breaks(key))
 				want = append(want, key)
 			}
 		}
@@ -163,9 +162,7 @@ func TestDeletionsPassOnAFullRedis(t *testing.T) {
 	for _, id := range []string{"a", "b", "c"} {
 		create(t, o, shop, id, held(time.Hour))
 	}
-	if err := admin.ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, admin.ConfigSet(t.Context(), "maxmemory", "1").Err())
 	refused := func(when string) {
 		t.Helper()
 		if _, _, err := o.Create(t.Context(), shop, "d", held(time.Hour), "", time.Now()); !errors.Is(err, store.ErrUnavailable) {
@@ -255,16 +252,12 @@ func TestBytesOfUnchangedLists(t *testing.T) {
 func bytesOf(t *testing.T, admin *goredis.Client) (n int64) {
 	t.Helper()
 	info, err := admin.Info(t.Context(), "stats").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for line := range strings.Lines(info) {
 		for _, name := range []string{"total_net_input_bytes:", "total_net_output_bytes:"} {
 			if text, ok := strings.CutPrefix(line, name); ok {
 				bytes, err := strconv.ParseInt(strings.TrimSpace(text), 10, 64)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				n += bytes
 			}
 		}
@@ -287,9 +280,7 @@ func TestBytesOfRefusedChanges(t *testing.T) {
 		return err
 	}
 	for i := range most {
-		if err := create(i); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, create(i))
 	}
 	var full *overrides.FullError
 	if err := create(most); !errors.As(err, &full) { // which reads the list

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -45,30 +46,22 @@ func TestADecisionTellsOverridesThatBeginAndEnd(t *testing.T) {
 					s.Clock.Advance(time.Minute)
 					ctx := servertest.As(t.Context(), alice)
 					response, err := setpointv1.NewRecommendationServiceClient(s.Conn).Recommend(ctx, servertest.RequestFor(target))
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					page, err := s.Targets.ListDecisions(ctx, &setpointv1.ListDecisionsRequest{Parent: target})
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					return response, page.GetDecisions()[0]
 				}
 				if _, before := ask(servertest.Web); seenBy(before) != nil {
 					t.Errorf("before: %q", seenBy(before))
 				}
 				stream, err := s.Targets.WatchDecisions(servertest.As(t.Context(), alice), &setpointv1.WatchDecisionsRequest{Parent: servertest.Web})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if _, err := stream.Recv(); err != nil { // it has begun
 					t.Fatal(err)
 				}
 				floor := until(time.Hour, func(o *setpointv1.Override) { o.Floor = new(int32(2)) })
 				created, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), alice), &setpointv1.CreateOverrideRequest{Parent: c.place, OverrideId: "release", Override: floor})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				end := servertest.T0.Add(time.Hour).Format(time.RFC3339)
 				begins := "override release of the " + c.of + " begins, until " + end + `: floor 2, by token:alice: "migration"`
 				response, logged := ask(servertest.Web)
@@ -101,9 +94,7 @@ func TestADecisionTellsOverridesThatBeginAndEnd(t *testing.T) {
 				var watched []string
 				for len(watched) < 2 && !t.Failed() { // else they would never come
 					r, err := stream.Recv()
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					if d := r.GetDecision(); d.GetOutcome() != "DROPPED" { // which tells of an earlier one what it told when it was made
 						watched = append(watched, seenBy(d)...)
 					}

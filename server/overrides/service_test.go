@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -47,9 +48,7 @@ func overridesOf(s *servertest.Service) setpointv1.OverrideServiceClient {
 func createOn(t *testing.T, s *servertest.Service, parent, id string, o *setpointv1.Override) *setpointv1.Override {
 	t.Helper()
 	resp, err := overridesOf(s).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: id, Override: o})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return resp.GetOverride()
 }
 
@@ -58,9 +57,7 @@ func namesOf(t *testing.T, s *servertest.Service, token string, req *setpointv1.
 	t.Helper()
 	for range 1000 {
 		page, err := overridesOf(s).ListOverrides(servertest.As(t.Context(), token), req)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, o := range page.GetOverrides() {
 			names = append(names, o.GetName())
 		}
@@ -307,9 +304,7 @@ func TestListOverrides(t *testing.T) {
 		for _, parent := range []string{cluster, cluster + "/namespaces/shop", cluster + "/namespaces/pay", cluster + "/namespaces/shop/targets/web"} {
 			other := func(o *setpointv1.Override) { o.Hold, o.Author = true, "token:red" } // which nobody can name
 			resp, err := overridesOf(s).CreateOverride(servertest.As(t.Context(), "sp_admin"), &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: "freeze", Override: until(time.Hour, other)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if resp.GetOverride().GetAuthor() != "token:admin" {
 				t.Errorf("the author is %q", resp.GetOverride().GetAuthor())
 			}
@@ -352,9 +347,7 @@ func TestListOverrides(t *testing.T) {
 	}
 	// A record that can't be read is no other tenant's matter, nor is the name of its cluster.
 	records, err := engine.Part(store.Overrides, overrides.Kept)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	secret := store.Swap{Key: store.Key{Cluster: "blue-secret", Namespace: "-", Target: "-"}, Value: []byte("\xff")}
 	if _, err := records.CompareAndSwap(t.Context(), secret); err != nil {
 		t.Fatal(err)
@@ -588,9 +581,7 @@ func TestABatchReadsItsClustersTogether(t *testing.T) {
 	}
 	began := time.Now()
 	answer, err := s.Recommendations.BatchRecommend(t.Context(), batch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, result := range answer.GetResults() {
 		if result.GetResponse().GetDesiredReplicas() == 0 {
 			t.Errorf("result %d: %v", i, result)
@@ -612,9 +603,7 @@ func TestABatchOfMoreClustersThanAreCached(t *testing.T) {
 			batch.Requests = append(batch.Requests, servertest.RequestFor(fmt.Sprintf("clusters/c-%d-%d/namespaces/shop/targets/web", part, i)))
 		}
 		answer, err := s.Recommendations.BatchRecommend(t.Context(), batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, result := range answer.GetResults() {
 			if result.GetResponse().GetDesiredReplicas() == 0 {
 				t.Fatalf("batch %d, result %d: %v", part, i, result)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/andybalholm/brotli"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/page"
 )
 
@@ -37,9 +38,7 @@ var (
 func serve(tb testing.TB) http.Handler {
 	tb.Helper()
 	f, err := page.New(files)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return f
 }
 
@@ -60,14 +59,11 @@ func body(tb testing.TB, r *http.Response) string {
 	var from io.Reader = r.Body
 	if r.Header.Get("Content-Encoding") == "gzip" {
 		var err error
-		if from, err = gzip.NewReader(r.Body); err != nil {
-			tb.Fatal(err)
-		}
+		from, err = gzip.NewReader(r.Body)
+		fatal.If(tb, err)
 	}
 	text, err := io.ReadAll(from)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return string(text)
 }
 
@@ -171,9 +167,7 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 		// Older builds created it; its content is another engine.
 		"engine/e.wasm.gz": {Data: []byte("old")}, "engine/gone.wasm.gz": {Data: []byte("old")},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for accepted, want := range map[string]string{"br, gzip": "br", "gzip, deflate": "gzip", "": ""} {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/e.wasm", http.NoBody)
 		r.Header.Set("Accept-Encoding", accepted)
@@ -187,9 +181,8 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 		case "br":
 			content = brotli.NewReader(content)
 		case "gzip":
-			if content, err = gzip.NewReader(content); err != nil {
-				t.Fatal(err)
-			}
+			content, err = gzip.NewReader(content)
+			fatal.If(t, err)
 		}
 		if text, err := io.ReadAll(content); err != nil || string(text) != script {
 			t.Errorf("%q: %v, other content: %d bytes", accepted, err, len(text))
@@ -235,15 +228,11 @@ func TestPreconditionsOfCompressedFiles(t *testing.T) {
 	tag := get(t, http.MethodGet, path, "Accept-Encoding", "gzip").Header.Get("Etag")
 	for match, want := range map[string]int{`"another"`: http.StatusPreconditionFailed, tag: http.StatusOK} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.URL+path, http.NoBody)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r.Header.Set("Accept-Encoding", "gzip")
 		r.Header.Set("If-Match", match)
 		answer, err := s.Client().Do(r)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		content, err := io.ReadAll(answer.Body)
 		if answer.Body.Close(); err != nil || answer.StatusCode != want || (len(content) > 0) != (want == http.StatusOK) {
 			t.Errorf("If-Match: %s: %d with %d bytes, %v; want %d", match, answer.StatusCode, len(content), err, want)

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
 )
 
@@ -70,9 +71,7 @@ func TestForgedTokensAreRefused(t *testing.T) {
 	key := pagetoken.NewKey()
 	token := pagetoken.Seal(key, list, "demo/shop/web")
 	raw, err := base64.RawURLEncoding.DecodeString(token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range raw {
 		raw[i] ^= 1
 		if _, ok := pagetoken.Open(key, list, base64.RawURLEncoding.EncodeToString(raw)); ok {

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -142,21 +143,17 @@ func TestTurnsOfAnOutageAreMerged(t *testing.T) {
 
 	asked := changed(start, 2, 8, 4, recommender.Undecided)
 	_, stored, err := asked.Settle("n", asked.Pending.ID, recommender.Applied, "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	asked.Updated = asked.Updated.Add(time.Minute)
 	merged = Merge(&stored, &asked)
 	equal(t, "a change that the other one saw applied", []any{minutes(&merged), merged.LastChange}, []any{[]int64{2}, int8(-1)})
-	if _, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Failed, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Failed, "")
+	fatal.If(t, err)
 	merged = Merge(&stored, &asked)
 	equal(t, "one that the other one saw fail", []any{minutes(&merged), merged.LastChange}, []any{[]int64(nil), int8(1)})
 	asked.Pending.Outside = true
-	if _, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Applied, ""); err != nil {
-		t.Fatal(err)
-	}
+	_, stored, err = asked.Settle("n", asked.Pending.ID, recommender.Applied, "")
+	fatal.If(t, err)
 	merged = Merge(&stored, &asked)
 	equal(t, "one outside of the engine's rules", []any{minutes(&merged), merged.LastChange}, []any{[]int64(nil), int8(1)})
 }

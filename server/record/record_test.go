@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/historytest"
@@ -87,9 +88,7 @@ func equal(t *testing.T, what string, got, want any) {
 func decode(t testing.TB, b []byte) Record {
 	t.Helper()
 	r, err := Decode(b)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return r
 }
 
@@ -314,9 +313,8 @@ func lived(t *testing.T, random *rand.Rand, l life, check func(*recommender.Hist
 		var d recommender.Decision
 		if d, history = recommender.Recommend(at, in, &history); d.Changes() && l.settled(i) {
 			var err error
-			if _, history, err = recommender.Settle(history, "shop", d.ID, recommender.Applied, ""); err != nil {
-				t.Fatal(err)
-			}
+			_, history, err = recommender.Settle(history, "shop", d.ID, recommender.Applied, "")
+			fatal.If(t, err)
 			replicas = d.Desired
 		}
 		if check != nil {
@@ -425,15 +423,11 @@ func TestAWrongIndexIsCorrupt(t *testing.T) {
 func staysReadable(t *testing.T, file string, h Record) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(hex.EncodeToString(Append(nil, &h))+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(hex.EncodeToString(Append(nil, &h))+"\n"), 0o644))
 	}
 	text := testpages.Read(t, file)
 	encoded, err := hex.DecodeString(strings.TrimSpace(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got := decode(t, encoded)
 	equal(t, "the history", got, h)
 	equal(t, "its encoding", Append(nil, &h), encoded)

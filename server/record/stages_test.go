@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/codec"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -69,13 +70,10 @@ func TestAnOlderVersionReadsRecordsWithStages(t *testing.T) {
 		t.Fatalf("the tags are %d", tags)
 	}
 	got, err := Decode(withChecksum(slices.Concat(before, tail)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	equal(t, "the record", got, plain)
-	if got, err = Decode(withChecksum(with)); err != nil {
-		t.Fatal(err)
-	}
+	got, err = Decode(withChecksum(with))
+	fatal.If(t, err)
 	equal(t, "the record with stages", got, staged)
 }
 

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
@@ -54,9 +55,7 @@ func keyed(cluster string, i int) store.Key {
 func written(tb testing.TB, t *Recordings, key store.Key) int {
 	tb.Helper()
 	values, _, err := t.chunks.ReadLog(tb.Context(), key, "", 1000)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return len(values)
 }
 
@@ -93,9 +92,7 @@ func TestPagesOfLongChunks(t *testing.T) {
 	defer recorded.Close()
 	const n = 9
 	for range n {
-		if err := recorded.chunks.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: make([]byte, truth.MaxChunk)}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, recorded.chunks.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: make([]byte, truth.MaxChunk)}}))
 	}
 	all, position := 0, ""
 	for range n {
@@ -151,9 +148,7 @@ func TestATargetIsBounded(t *testing.T) {
 	}
 	recorded.Close()
 	values, _, err := recorded.chunks.ReadLog(t.Context(), key, "", 1000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	size := 0
 	for _, value := range values {
 		size += len(value)
@@ -210,9 +205,7 @@ func TestALargeRecordingIsReadWhole(t *testing.T) {
 		steps := 0
 		for position := ""; ; {
 			chunks, next, err := recorded.Read(t.Context(), key, position, 0, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, chunk := range chunks {
 				of, _, err := truth.Open(chunk)
 				if err != nil {
@@ -404,9 +397,7 @@ func TestADeletedTargetLeavesNoChunks(t *testing.T) {
 				t.Fatal("nothing is written", err)
 			}
 		}
-		if err := recorded.Delete(t.Context(), key); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, recorded.Delete(t.Context(), key))
 		recorded.sealDue(now.Add(2 * time.Hour))
 		if err := recorded.log.Flush(t.Context(), key); err != nil || written(t, recorded, key) != 0 {
 			t.Errorf("%d chunks of target %d are left, %v", written(t, recorded, key), i, err)
@@ -425,9 +416,7 @@ func TestMemoryOfRecordings(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	for range 2 * chunksEach {
 		for i := range targets {
-			if err := chunks.AppendLog(t.Context(), []store.LogEntry{{Key: keyed("c", i), Value: make([]byte, chunk)}}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, chunks.AppendLog(t.Context(), []store.LogEntry{{Key: keyed("c", i), Value: make([]byte, chunk)}}))
 		}
 	}
 	runtime.GC()
@@ -575,9 +564,7 @@ func TestARecordingGoesOnAfterAnOutage(t *testing.T) {
 		t.Fatalf("%d chunks, %v", len(chunks), err)
 	}
 	steps, _, err := truth.Open(chunks[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var with []bool
 	for _, step := range steps {
 		with = append(with, len(step.State) > 0)
@@ -607,9 +594,7 @@ func TestARecordingGoesOnAfterALoop(t *testing.T) {
 	var steps []truth.Step
 	for _, chunk := range chunks {
 		of, _, err := truth.Open(chunk)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		steps = append(steps, of...)
 	}
 	last := steps[0]
@@ -657,14 +642,10 @@ func TestSeveralInstancesKeepADay(t *testing.T) {
 		oldest := time.Now()
 		for position, pages := "", 0; pages == 0 || position != ""; pages++ {
 			chunks, next, err := all[0].Read(t.Context(), key, position, 0, 100)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			for _, chunk := range chunks {
 				steps, _, err := truth.Open(chunk)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				oldest = time.Unix(0, min(oldest.UnixNano(), steps[0].At))
 			}
 			position = next

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -29,9 +30,7 @@ func TestRequestsThatDoNotGoTheShortWayAreCounted(t *testing.T) {
 		}, ""},
 		{"a field of another version", func(t *testing.T, s *servertest.Service) {
 			data, err := proto.Marshal(servertest.WebRequest(t))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			data = protowire.AppendVarint(protowire.AppendTag(data, 9999, protowire.VarintType), 1)
 			if _, err := s.SendRaw(t.Context(), setpointv1.RecommendationService_Recommend_FullMethodName, data); err != nil {
 				t.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/calls"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/requests"
@@ -93,9 +94,7 @@ func TestAStreamInTheProcessIsReadToItsEnd(t *testing.T) {
 		stream.SetTrailer(metadata.Pairs("last", "yes"))
 		return status.Error(codes.FailedPrecondition, "told at the end")
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for range 3 {
 		answer, err := stream.Recv()
 		if err != nil || answer.GetDecision().GetRecommendationId() != parent {
@@ -131,12 +130,8 @@ func TestAStreamInTheProcessOwnsWhatIsSent(t *testing.T) {
 		return nil
 	}})
 	stream, err := conn.NewStream(t.Context(), nil, setpointv1.TargetService_WatchDecisions_FullMethodName)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stream.SendMsg(&setpointv1.WatchDecisionsRequest{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, stream.SendMsg(&setpointv1.WatchDecisionsRequest{}))
 	answer := <-stream.(pipeOut).answers
 	<-freed
 	got := new(setpointv1.WatchDecisionsResponse)
@@ -161,9 +156,7 @@ func TestAStreamInTheProcessEndsWithoutAnAnswer(t *testing.T) {
 			stream, err := watch(t, t.Context(), &setpointv1.WatchDecisionsRequest{}, watched{watch: func(*setpointv1.WatchDecisionsRequest, grpc.ServerStreamingServer[setpointv1.WatchDecisionsResponse]) error {
 				return ends.watch()
 			}})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if _, err := stream.Header(); err != nil {
 				t.Errorf("headers: %v", err)
 			}
@@ -182,9 +175,7 @@ func TestARefusalIsQuickerThanTheRequest(t *testing.T) {
 	for range 100 { // a select chooses any ready case
 		p := &pipe{ctx: t.Context(), requests: make(chan any, 1), ended: make(chan struct{}), err: status.Error(codes.PermissionDenied, "no")}
 		close(p.ended)
-		if err := (pipeOut{p}).SendMsg(&setpointv1.WatchDecisionsRequest{}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, (pipeOut{p}).SendMsg(&setpointv1.WatchDecisionsRequest{}))
 		if err := (pipeOut{p}).RecvMsg(&setpointv1.WatchDecisionsResponse{}); status.Code(err) != codes.PermissionDenied {
 			t.Fatal(err)
 		}
@@ -203,9 +194,7 @@ func TestAStreamInTheProcessEndsWhenItsCallerHasGone(t *testing.T) {
 			}
 		}
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -229,9 +218,7 @@ func TestWhatIsCalledInTheProcessHasTheLimitsOfGRPC(t *testing.T) {
 		t.Errorf("a call with a message over the limit: %v", err)
 	}
 	stream, err := client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: long})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := stream.Recv(); err == nil || !strings.Contains(err.Error(), "more than 1024") {
 		t.Errorf("a stream with a message over the limit: %v", err)
 	}

@@ -13,14 +13,13 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Answers are written by their tables, all that can be, and the bytes are those of the slow path.
 func TestAnswersAreWrittenByTheirTables(t *testing.T) {
 	refused, err := status.New(codes.NotFound, "no such target").WithDetails(&errdetails.ErrorInfo{Reason: "NO_HISTORY"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, used := runtime.MarshalerForRequest(newMux(), httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v1/clusters/c/namespaces/n/targets", nil))
 	m, ok := used.(*marshaler)
 	if !ok {

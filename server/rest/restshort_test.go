@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -16,9 +17,7 @@ import (
 func bodyOf(t *testing.T, req *setpointv1.RecommendRequest, pairs ...string) string {
 	t.Helper()
 	var compact bytes.Buffer
-	if err := json.Compact(&compact, []byte(servertest.JSON(t, req))); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Compact(&compact, []byte(servertest.JSON(t, req))))
 	return strings.NewReplacer(pairs...).Replace(compact.String())
 }
 
@@ -72,17 +71,14 @@ func TestRESTAnswersTheSameEitherWay(t *testing.T) {
 				for i, s := range []*servertest.Service{short, long} {
 					s.Clock.Advance(servertest.Period)
 					req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.URL+tt.path, strings.NewReader(tt.body))
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					req.Header.Set("Content-Type", "application/json")
 					req.Header.Set("X-Request-Id", "the-same")
 					if s == long {
 						req.Header.Set(servertest.OverGateway, "30S")
 					}
-					if answers[i], err = s.Send(req); err != nil {
-						t.Fatal(err)
-					}
+					answers[i], err = s.Send(req)
+					fatal.If(t, err)
 				}
 				compareAnswers(t, round, answers[0], answers[1])
 				if answers[0].Code != tt.code {

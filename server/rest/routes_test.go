@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -361,9 +362,7 @@ func TestDocumentationIsServed(t *testing.T) {
 	var document struct {
 		Paths map[string]map[string]any
 	}
-	if err := json.Unmarshal(s.Ask(t, http.MethodGet, "/openapi.json", nil).Raw, &document); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(s.Ask(t, http.MethodGet, "/openapi.json", nil).Raw, &document))
 	const target = "/v1/clusters/{cluster}/namespaces/{namespace}/targets/{target}"
 	for _, r := range []struct{ method, path string }{
 		{"post", target + ":recommend"},

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -86,9 +87,7 @@ func quoteQuantities(t *testing.T, data []byte) []byte {
 		t.Fatalf("accepted what is no JSON: %v", err)
 	}
 	text, err := json.Marshal(quotedBelow(document, false))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 

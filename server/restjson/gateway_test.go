@@ -12,6 +12,7 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -36,9 +37,7 @@ func gateway(t *testing.T, decodeErrors chan<- error) *httptest.Server {
 			w.WriteHeader(http.StatusBadRequest)
 		}),
 	)
-	if err := setpointv1.RegisterRecommendationServiceHandlerServer(t.Context(), mux, echo{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, setpointv1.RegisterRecommendationServiceHandlerServer(t.Context(), mux, echo{}))
 	server := httptest.NewServer(http.MaxBytesHandler(mux, 100))
 	t.Cleanup(server.Close)
 	return server
@@ -50,14 +49,10 @@ func TestGateway(t *testing.T) {
 	post := func(t *testing.T, body string) (int, string) {
 		t.Helper()
 		resp, err := http.Post(url, "application/json", strings.NewReader(body))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer func() { _ = resp.Body.Close() }()
 		answer, err := io.ReadAll(resp.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return resp.StatusCode, string(answer)
 	}
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -68,16 +69,12 @@ func TestMarshal(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			m := &restjson.Marshaler{Indent: tt.indent}
 			got, err := m.Marshal(tt.v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if string(got) != tt.want {
 				t.Errorf("got  %s\nwant %s", got, tt.want)
 			}
 			var stream bytes.Buffer
-			if err := m.NewEncoder(&stream).Encode(tt.v); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, m.NewEncoder(&stream).Encode(tt.v))
 			if stream.String() != tt.want+"\n" {
 				t.Errorf("encoder wrote %q, want the same and a newline", stream.String())
 			}
@@ -95,13 +92,9 @@ func TestMarshalRoundTrip(t *testing.T) {
 	want := decoded(t, string(request(3, `"500m"`)), recommendRequest())
 	for _, m := range []*restjson.Marshaler{{}, {Indent: "\t"}} {
 		data, err := m.Marshal(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got := recommendRequest()
-		if err := m.Unmarshal(data, got); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, m.Unmarshal(data, got))
 		if !proto.Equal(got, want) {
 			t.Errorf("got  %v\nwant %v", got, want)
 		}

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestPoliciesFieldExists(t *testing.T) {
@@ -76,9 +77,7 @@ func TestRulesWithoutPoliciesAreWrittenWithout(t *testing.T) {
 		for _, direction := range []string{"scaleUp", "scaleDown"} {
 			want := `{"maxReplicas":3,"metrics":[],"behavior":{"` + direction + `":` + rules + `}}`
 			var spec setpointv1.HorizontalPodAutoscalerSpec
-			if err := Unmarshal([]byte(want), &spec); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, Unmarshal([]byte(want), &spec))
 			got, err := new(Marshaler).Marshal(&spec)
 			if err != nil || string(got) != want {
 				t.Errorf("got %s, %v, want %s", got, err, want)

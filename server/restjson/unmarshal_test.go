@@ -1,6 +1,7 @@
 package restjson_test
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -50,13 +52,9 @@ func TestUnmarshalAccepts(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			if tt.want == "" {
-				tt.want = tt.text
-			}
+			tt.want = cmp.Or(tt.want, tt.text)
 			got := recommendRequest()
-			if err := restjson.Unmarshal([]byte(tt.text), got); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, restjson.Unmarshal([]byte(tt.text), got))
 			if want := decoded(t, tt.want, recommendRequest()); !proto.Equal(got, want) {
 				t.Errorf("got  %v\nwant %v", got, want)
 			}
@@ -67,9 +65,7 @@ func TestUnmarshalAccepts(t *testing.T) {
 func TestUnmarshalAcceptsNumbersInListsOfQuantities(t *testing.T) {
 	got := &setpointv1.SimulateRequest{}
 	err := restjson.Unmarshal([]byte(`{"workload": {"usagePerLoad": [1, "2m"], "idleUsage": [0.25]}}`), got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if w := got.GetWorkload(); !slices.Equal(w.GetUsagePerLoad(), []string{"1", "2m"}) || !slices.Equal(w.GetIdleUsage(), []string{"0.25"}) {
 		t.Errorf("got %v", w)
 	}
@@ -77,9 +73,7 @@ func TestUnmarshalAcceptsNumbersInListsOfQuantities(t *testing.T) {
 
 func TestUnmarshalReplacesTheMessage(t *testing.T) {
 	got := &setpointv1.RecommendRequest{RequestId: "before", DryRun: true}
-	if err := restjson.Unmarshal([]byte(`{"explain": true}`), got); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, restjson.Unmarshal([]byte(`{"explain": true}`), got))
 	if want := (&setpointv1.RecommendRequest{Explain: true}); !proto.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

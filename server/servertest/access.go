@@ -14,6 +14,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -99,13 +100,11 @@ func NewTenancy(t *testing.T, tokens map[string]string, grants string, changes .
 	y.Write(t, tokens, grants)
 	files := files.Options{Interval: -1, Settle: time.Millisecond}
 	var err error
-	if y.Authenticator, err = auth.New(auth.Options{TokensFile: y.tokens, Files: files}); err != nil {
-		t.Fatal(err)
-	}
+	y.Authenticator, err = auth.New(auth.Options{TokensFile: y.tokens, Files: files})
+	fatal.If(t, err)
 	t.Cleanup(y.Authenticator.Close)
-	if y.file, err = policy.Open(y.policy, files); err != nil {
-		t.Fatal(err)
-	}
+	y.file, err = policy.Open(y.policy, files)
+	fatal.If(t, err)
 	access := &server.Access{Authenticator: y.Authenticator, Policy: y.file}
 	y.Service = Start(t, append([]func(*Setup){func(su *Setup) { su.Options.Access = access }}, changes...)...)
 	return y
@@ -123,9 +122,7 @@ func (y *Tenancy) Write(t *testing.T, tokens map[string]string, grants string) {
 		text = "tokens: []\n"
 	}
 	for path, text := range map[string]string{y.tokens: text, y.policy: grants} {
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 }
 
@@ -133,12 +130,8 @@ func (y *Tenancy) Write(t *testing.T, tokens map[string]string, grants string) {
 func (y *Tenancy) Reload(t *testing.T, tokens map[string]string, grants string) {
 	t.Helper()
 	y.Write(t, tokens, grants)
-	if err := y.Authenticator.Reload(); err != nil {
-		t.Fatal(err)
-	}
-	if err := y.file.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, y.Authenticator.Reload())
+	fatal.If(t, y.file.Reload())
 }
 
 // TwoTenants is a policy of two tenants who read, and of one who may do everything.
@@ -160,9 +153,7 @@ func (y *Tenancy) Fill(t *testing.T, targets ...string) {
 		batch.Requests = append(batch.Requests, RequestFor(target))
 	}
 	resp, err := y.Recommendations.BatchRecommend(As(t.Context(), "sp_admin"), batch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, result := range resp.GetResults() {
 		if result.GetError() != nil {
 			t.Fatal(result.GetError())

@@ -9,6 +9,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Measured starts a service whose metrics can be read.
@@ -26,9 +28,7 @@ type Reading map[string]float64
 func Read(tb testing.TB, r *prometheus.Registry) Reading {
 	tb.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	values := Reading{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

@@ -12,15 +12,14 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // JSON is a message as JSON.
 func JSON(t *testing.T, m proto.Message) string {
 	t.Helper()
 	b, err := protojson.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(b)
 }
 
@@ -65,9 +64,7 @@ func PodsRequest(pods int) *setpointv1.RecommendRequest {
 func Encoded(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return data
 }
 
@@ -120,9 +117,7 @@ const WebBody = `{
 func WebRequest(tb testing.TB, changes ...func(*setpointv1.RecommendRequest)) *setpointv1.RecommendRequest {
 	tb.Helper()
 	req := &setpointv1.RecommendRequest{}
-	if err := protojson.Unmarshal([]byte(WebBody), req); err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, protojson.Unmarshal([]byte(WebBody), req))
 	req.Target = Web
 	for _, change := range changes {
 		change(req)

@@ -25,6 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -101,9 +102,7 @@ func Start(tb testing.TB, changes ...func(*Setup)) *Service {
 		su.Engine = su.Store
 	}
 	srv, err := server.New(su.Engine, su.Log, su.Options)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	grpcListener, httpListener := Listen(tb), Listen(tb)
 	ctx, stop := context.WithCancel(context.Background())
 	s.Stop = stop
@@ -137,9 +136,7 @@ func (s *Service) StopAndWait(tb testing.TB) {
 func Listen(tb testing.TB) net.Listener {
 	tb.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return l
 }
 
@@ -151,9 +148,7 @@ func (s *Service) Dial(tb testing.TB, options ...grpc.DialOption) *grpc.ClientCo
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64 << 20)),
 	}, options...)
 	conn, err := grpc.NewClient("passthrough:///"+s.GRPCAddress, options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -263,9 +258,7 @@ func (s *Service) Send(req *http.Request) (*Answer, error) {
 func (s *Service) MustSend(tb testing.TB, req *http.Request) *Answer {
 	tb.Helper()
 	a, err := s.Send(req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return a
 }
 
@@ -273,9 +266,7 @@ func (s *Service) MustSend(tb testing.TB, req *http.Request) *Answer {
 func (s *Service) Request(tb testing.TB, method, path string, body any) *http.Request {
 	tb.Helper()
 	req, err := http.NewRequestWithContext(tb.Context(), method, s.URL+path, reader(tb, body))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return req
 }
 
@@ -293,15 +284,11 @@ func reader(tb testing.TB, body any) io.Reader {
 		return b
 	case proto.Message:
 		text, err := protojson.Marshal(b)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		return bytes.NewReader(text)
 	default:
 		text, err := json.Marshal(b)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		return bytes.NewReader(text)
 	}
 }
@@ -354,9 +341,7 @@ func SameMessage(tb testing.TB, got, want proto.Message) {
 func (s *Service) Stored(tb testing.TB, name string) []byte {
 	tb.Helper()
 	record, err := s.Memory.Load(tb.Context(), KeyOf(name))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return record.Value
 }
 
@@ -371,9 +356,7 @@ func Secured(tb testing.TB) (change func(*Setup), client *tls.Config) {
 	tb.Helper()
 	files := redistest.NewTLS(tb)
 	pair, err := tls.LoadX509KeyPair(files.ServerCertFile, files.ServerKeyFile)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	change = func(su *Setup) {
 		su.Options.TLS = &tls.Config{Certificates: []tls.Certificate{pair}, NextProtos: []string{"h2", "http/1.1"}}
 	}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -224,27 +225,19 @@ func (s *Service) Contents(tb testing.TB) string {
 	var all strings.Builder
 	dump := func(name string, engine store.Store) {
 		keys, err := engine.List(tb.Context(), store.Filter{}, store.Key{}, 1000)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		for _, key := range keys {
 			record, err := engine.Load(tb.Context(), key)
-			if err != nil {
-				tb.Fatal(err)
-			}
+			fatal.If(tb, err)
 			entries, _, err := s.Memory.ReadLog(tb.Context(), key, "", 1000)
-			if err != nil {
-				tb.Fatal(err)
-			}
+			fatal.If(tb, err)
 			fmt.Fprintf(&all, "%s %s: %q %q\n", name, key, record.Value, entries)
 		}
 	}
 	dump("history", s.Memory)
 	for part, ttl := range stored.Lives {
 		records, err := s.Memory.Part(part, ttl)
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		dump(string(part), records)
 	}
 	lines := strings.Split(all.String(), "\n")
@@ -299,9 +292,7 @@ func (s *Service) Put(tb testing.TB, name string, value []byte) {
 	if err == nil {
 		_, err = s.Memory.CompareAndSwap(tb.Context(), store.Swap{Key: KeyOf(name), Old: record.Version, Value: value})
 	}
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 }
 
 // Unhurried gives calls a minute: other tests may keep the processors busy.
@@ -311,16 +302,12 @@ func Unhurried(o *redis.Options) { o.Timeout = time.Minute }
 func Redis(tb testing.TB, url string, changes ...func(*redis.Options)) *redis.Store {
 	tb.Helper()
 	options, err := redis.ParseURL(url)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	for _, change := range changes {
 		change(&options)
 	}
 	engine, err := redis.New(options)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	tb.Cleanup(func() { _ = engine.Close() })
 	return engine
 }

@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Polled is the target of which a spec is stored.
@@ -26,9 +27,7 @@ func QueueSpec(least, most int32) *setpointv1.TargetSpec {
 func (s *Service) SetSpec(t *testing.T, spec *setpointv1.TargetSpec) *setpointv1.TargetSpec {
 	t.Helper()
 	set, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: Polled, TargetSpec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return set.GetTargetSpec()
 }
 

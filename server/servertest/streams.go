@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // RecommendStream is a stream of requests.
@@ -16,9 +17,7 @@ func (s *Service) Stream(tb testing.TB) RecommendStream {
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
 	stream, err := s.Recommendations.StreamRecommend(ctx)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return stream
 }
 

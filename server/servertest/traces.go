@@ -11,6 +11,7 @@ import (
 	tracev1 "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/grpc"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 )
 
@@ -50,9 +51,7 @@ func Traced(t testing.TB, ratio float64, changes ...func(*Setup)) (*Service, *Co
 	t.Cleanup(srv.Stop)
 	var err error
 	c.tracing, err = tracing.Open(t.Context(), tracing.Options{Endpoint: c.address, Insecure: true, Ratio: ratio, Version: "v1.2.3"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = c.tracing.Close(context.Background()) })
 	return Start(t, append(changes, func(su *Setup) { su.Options.Tracing = c.tracing })...), c
 }
@@ -61,9 +60,7 @@ func Traced(t testing.TB, ratio float64, changes ...func(*Setup)) (*Service, *Co
 func (c *Collector) Received(t *testing.T, s *Service) []*tracev1.Span {
 	t.Helper()
 	s.StopAndWait(t)
-	if err := c.tracing.Close(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.tracing.Close(t.Context()))
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	slices.SortStableFunc(c.spans, func(a, b *tracev1.Span) int { return int(a.GetStartTimeUnixNano()) - int(b.GetStartTimeUnixNano()) })

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -19,9 +20,7 @@ func TestALongFirstAnswerOfABatchIsNotTakenForThatOfAll(t *testing.T) {
 	engine := memory.New(memory.Options{})
 	defer func() { _ = engine.Close() }()
 	s, err := server.New(engine, engine, server.DefaultOptions())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	long := servertest.With(servertest.PodsRequest(5000), servertest.Explained)
 	batch := &setpointv1.BatchRecommendRequest{Requests: []*setpointv1.RecommendRequest{long}}
@@ -31,9 +30,7 @@ func TestALongFirstAnswerOfABatchIsNotTakenForThatOfAll(t *testing.T) {
 	req := &encoded.Message{Data: servertest.Encoded(t, batch)}
 	defer req.Free()
 	answer, err := s.Recommendations().(*services.Recommendations).BatchEncoded(t.Context(), req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if room, most := cap(answer.Data), 2*len(answer.Data)+1<<20; room > most {
 		t.Errorf("an answer of %d bytes to %d takes %d, want at most %d", len(answer.Data), len(req.Data), room, most)
 	}

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -42,17 +43,13 @@ func BenchmarkRecommend(b *testing.B) {
 				unnamed := proto.CloneOf(req)
 				unnamed.Target = "" // as the path has it
 				body, err := protojson.Marshal(unnamed)
-				if err != nil {
-					b.Fatal(err)
-				}
+				fatal.If(b, err)
 				b.SetBytes(int64(len(body)))
 				b.ReportAllocs()
 				for b.Loop() {
 					s.Clock.Advance(servertest.Period)
 					req, err := http.NewRequestWithContext(b.Context(), http.MethodPost, s.URL+servertest.RecommendPath(servertest.Web), bytes.NewReader(body))
-					if err != nil {
-						b.Fatal(err)
-					}
+					fatal.If(b, err)
 					req.Header = header.Clone()
 					if answer, err := s.Send(req); err != nil || answer.Code != http.StatusOK {
 						b.Fatal(answer, err)
@@ -75,9 +72,7 @@ func BenchmarkBatchRecommend(b *testing.B) {
 		batch.Requests = append(batch.Requests, req)
 	}
 	data, err := proto.Marshal(batch)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	round := func() {
 		s.Clock.Advance(servertest.Period)
 		if _, err := s.SendRaw(b.Context(), servertest.BatchedMethod, data); err != nil {
@@ -163,25 +158,17 @@ func BenchmarkListTargets(b *testing.B) {
 	for transport, list := range map[string]func() int{
 		"grpc": func() int {
 			page, err := s.Targets.ListTargets(b.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/c/namespaces/n", PageSize: targets})
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			return len(page.GetTargets())
 		},
 		"rest": func() int {
 			req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, fmt.Sprint(s.URL, "/v1/clusters/c/namespaces/n/targets?pageSize=", targets), http.NoBody)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			answer, err := http.DefaultClient.Do(req)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			defer answer.Body.Close()
 			text, err := io.ReadAll(answer.Body)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			return bytes.Count(text, []byte(`"lastDecision"`))
 		},
 	} {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -19,16 +20,12 @@ func FuzzRecommendREST(f *testing.F) {
 	f.Add([]byte(servertest.WebBody))
 	for _, req := range []*setpointv1.RecommendRequest{servertest.PodsRequest(3), servertest.Queue(servertest.Web, 3, 50)} {
 		text, err := protojson.Marshal(req)
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(text)
 	}
 	for _, tt := range badRequests() {
 		text, err := protojson.Marshal(servertest.WebRequest(f, tt.change))
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(text)
 	}
 	for _, text := range []string{"", "null", "{", `{"spec":{}}`, `{"a":` + strings.Repeat("[", 200), "{\"target\":\"\xff\"}", `{"scale":{},"spec":{"maxReplicas":1},"previousStatus":{"currentReplicas":2147483647}}`} {
@@ -41,9 +38,7 @@ func FuzzRecommendREST(f *testing.F) {
 			t.Fatalf("HTTP %d is no JSON: %q", a.Code, a.Raw)
 		}
 		existed, err := s.Memory.Delete(t.Context(), servertest.KeyOf(servertest.Web))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		switch a.Code {
 		case http.StatusOK:
 			resp := &setpointv1.RecommendResponse{}

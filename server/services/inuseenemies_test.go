@@ -7,6 +7,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -16,13 +17,9 @@ import (
 func rewrite(t *testing.T, s *servertest.Service, name string, change func(*record.Record)) {
 	t.Helper()
 	stored, err := s.Memory.Load(t.Context(), servertest.KeyOf(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r, err := record.Decode(stored.Value)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	change(&r)
 	if result, err := s.Memory.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(name), Old: stored.Version, Value: record.Append(nil, &r)}); err != nil || !result.Swapped {
 		t.Fatalf("not swapped: %v", err)

@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
@@ -39,9 +40,7 @@ func uses(t *testing.T, s *servertest.Service, req *setpointv1.RecommendRequest)
 	_, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: req.GetTarget(), TargetSpec: &setpointv1.TargetSpec{
 		Spec: req.GetSpec(), Options: req.GetOptions(), Period: durationpb.New(time.Second),
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 // At the instants that GetTarget tells, and not a second before, the service decides what it told.

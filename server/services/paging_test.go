@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -95,9 +96,7 @@ func TestListTargetsShowsStatusAndLastDecisionWithoutHistory(t *testing.T) {
 	s := servertest.Start(t)
 	s.Recommend(t, servertest.WebRequest(t))
 	resp, err := s.Targets.ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/demo/namespaces/-"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := s.Target(t, servertest.Web)
 	want.History, want.SpecInUse, want.Outlook, want.Explanation = nil, nil, nil, nil
 	if len(resp.GetTargets()) != 1 {
@@ -117,9 +116,7 @@ func TestListTargetsReturnsAHundredUnlessAskedOtherwise(t *testing.T) {
 		t.Fatal(err)
 	}
 	resp, err := s.Targets.ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/c/namespaces/n"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(resp.GetTargets()) != 100 || resp.GetNextPageToken() == "" {
 		t.Errorf("got %d targets, token %q, want 100 and a token", len(resp.GetTargets()), resp.GetNextPageToken())
 	}
@@ -157,9 +154,7 @@ func TestListDecisionsReturnsFiftyUnlessAskedOtherwise(t *testing.T) {
 		s.Clock.Advance(15 * time.Second)
 	}
 	resp, err := s.Targets.ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: servertest.Web})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(resp.GetDecisions()) != 50 || resp.GetNextPageToken() == "" {
 		t.Errorf("got %d decisions, token %q, want 50 and a token", len(resp.GetDecisions()), resp.GetNextPageToken())
 	}

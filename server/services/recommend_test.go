@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -45,9 +46,7 @@ func TestRecommendAnswersInTheJSONOfTheContract(t *testing.T) {
 	}
 	got["recommendationId"] = ""
 	var want map[string]any
-	if err := json.Unmarshal([]byte(webAnswer), &want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(webAnswer), &want))
 	if !reflect.DeepEqual(got, want) {
 		text, _ := json.MarshalIndent(got, "", "  ")
 		t.Errorf("got %s\nwant %s", text, webAnswer)
@@ -257,11 +256,9 @@ func TestPreviousStatusSeedsATargetOnce(t *testing.T) {
 	s := servertest.Start(t)
 	previous := func(r *setpointv1.RecommendRequest) {
 		r.PreviousStatus = &setpointv1.HorizontalPodAutoscalerStatus{}
-		if err := protojson.Unmarshal([]byte(`{"lastScaleTime": "2025-12-31T23:00:00Z", "currentReplicas": 3, "desiredReplicas": 3, "conditions": [
+		fatal.If(t, protojson.Unmarshal([]byte(`{"lastScaleTime": "2025-12-31T23:00:00Z", "currentReplicas": 3, "desiredReplicas": 3, "conditions": [
 			{"type": "AbleToScale", "status": "True", "reason": "ReadyForNewScale", "message": "m", "lastTransitionTime": "2025-12-01T00:00:00Z"},
-			{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "m", "lastTransitionTime": "2025-12-02T00:00:00Z"}]}`), r.PreviousStatus); err != nil {
-			t.Fatal(err)
-		}
+			{"type": "ScalingActive", "status": "False", "reason": "FailedGetResourceMetric", "message": "m", "lastTransitionTime": "2025-12-02T00:00:00Z"}]}`), r.PreviousStatus))
 	}
 	first := s.Recommend(t, servertest.WebRequest(t, previous)).GetStatus()
 	if got := first.GetLastScaleTime().AsTime(); !got.Equal(time.Date(2025, 12, 31, 23, 0, 0, 0, time.UTC)) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -58,14 +59,10 @@ func TestStagesAreTold(t *testing.T) {
 		}
 	}
 	stream, err := s.Targets.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: web})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	watched := func() *setpointv1.Decision {
 		r, err := stream.Recv()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return r.GetDecision()
 	}
 	watched() // nothing, so the watch is there

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -82,9 +83,7 @@ func TestAStreamIsReadNoFurtherThanItsLimit(t *testing.T) {
 		<-loading
 	}
 	close(release)
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	all, err := servertest.ReceiveAll(t, stream)
 	if !errors.Is(err, io.EOF) || len(all) != n {
 		t.Errorf("got %d answers and %v, want %d and the end", len(all), err, n)
@@ -166,9 +165,7 @@ func TestHalfAClosedStreamIsAnsweredToItsEnd(t *testing.T) {
 	for i := range 3 {
 		servertest.Send(t, stream, fmt.Sprint(i), servertest.Queue(fmt.Sprint(servertest.Web, i), 3, 50))
 	}
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	for range 3 {
 		<-loading
 	}
@@ -182,9 +179,7 @@ func TestHalfAClosedStreamIsAnsweredToItsEnd(t *testing.T) {
 func TestAStreamWithoutRequestsEndsCleanly(t *testing.T) {
 	t.Parallel()
 	stream := servertest.Start(t).Stream(t)
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	if all, err := servertest.ReceiveAll(t, stream); !errors.Is(err, io.EOF) || len(all) != 0 {
 		t.Errorf("got %d answers and %v, want the end", len(all), err)
 	}
@@ -226,9 +221,7 @@ func TestAStreamThatIsCancelledEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	stream, err := s.Recommendations.StreamRecommend(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servertest.Send(t, stream, "1", servertest.Queue(servertest.Web, 3, 50))
 	servertest.Receive(t, stream)
 	cancel()
@@ -267,9 +260,7 @@ func TestStreamsWaitUnderOverload(t *testing.T) {
 		if errors.Is(err, io.EOF) {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		answered++
 		if failed := resp.GetError(); failed != nil && codes.Code(failed.GetCode()) == codes.ResourceExhausted {
 			t.Fatalf("refused after %d: %v", answered, failed)

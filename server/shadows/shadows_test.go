@@ -18,6 +18,7 @@ import (
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/explain"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/servertest"
@@ -37,9 +38,7 @@ func set(t *testing.T, s *servertest.Service, target string, spec *setpointv1.Ho
 	resp, err := s.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: target, TargetSpec: &setpointv1.TargetSpec{
 		Spec: spec, Period: durationpb.New(time.Second), Shadows: shadows,
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return resp.GetTargetSpec()
 }
 
@@ -210,9 +209,7 @@ func TestAShadowForesees(t *testing.T) {
 		ask(14, 140, foresees("", 0))
 	}
 	part, err := s.Memory.Part(store.Forecasts, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servertest.Eventually(t, func() bool {
 		r, err := part.Load(t.Context(), servertest.KeyOf(servertest.Web))
 		ring, bad := forecast.Decode(r.Value)
@@ -365,9 +362,7 @@ func (c *caller) step(t *testing.T, queue int32) int32 {
 	t.Helper()
 	c.Observe(t, c.replicas, fmt.Sprint(queue))
 	resp, err := c.Recommendations.GetRecommendation(t.Context(), &setpointv1.GetRecommendationRequest{Target: servertest.Polled, CurrentReplicas: &c.replicas})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c.replicas = resp.GetRecommendation().GetDesiredReplicas()
 	c.Clock.Advance(servertest.Period)
 	return c.replicas
@@ -405,9 +400,7 @@ func TestPromotionKeepsWindows(t *testing.T) {
 	}
 	c.replicas = 4 // somebody scales up by hand
 	promoted, err := promote(t, c.Service, stored.GetEtag(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !proto.Equal(promoted.GetSpec(), patient) || !proto.Equal(promoted.GetShadows()[0].GetSpec(), eager) || promoted.GetShadows()[0].GetName() != "next" {
 		t.Fatalf("stored: %v", promoted)
 	}
@@ -455,9 +448,7 @@ func TestAQueryWithoutItsMetricIsInTheWayOfAPromotion(t *testing.T) {
 	other.Metrics[0].External.Metric.Name = "lag"
 	spec := &setpointv1.TargetSpec{Spec: polled("10", 0), Queries: []*setpointv1.MetricQuery{{Metric: "External:queue", Source: "any", Query: "q"}}, Shadows: []*setpointv1.Shadow{shadow("next", other)}}
 	resp, err := c.Targets.SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{Name: servertest.Polled, TargetSpec: spec})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := c.step(t, 40); got != 4 {
 		t.Fatalf("decided %d", got)
 	}
@@ -671,9 +662,8 @@ func TestTheWayBackIsOpen(t *testing.T) {
 	there := func() {
 		t.Helper()
 		var err error
-		if stored, err = promote(t, c.Service, stored.GetEtag(), ""); err != nil {
-			t.Fatal(err)
-		}
+		stored, err = promote(t, c.Service, stored.GetEtag(), "")
+		fatal.If(t, err)
 	}
 	there()
 	there() // nothing was decided between
@@ -797,18 +787,14 @@ func TestConditionsOfPromotions(t *testing.T) {
 func TestAConditionIsJudgedByWhatIsShown(t *testing.T) {
 	now, spec := time.Now(), shadow("next", polled("10", 0))
 	kept := &storedv1.Shadows{}
-	if err := proto.Unmarshal(shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{spec}}), kept); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, proto.Unmarshal(shadows.Specs(&setpointv1.TargetSpec{Shadows: []*setpointv1.Shadow{spec}}), kept))
 	kept.Histories = []*storedv1.ShadowHistory{{
 		Name: "next", Hash: kept.GetSpecs()[0].GetHash(),
 		Spans: []int64{now.Add(-14 * time.Second).UnixMilli(), 14_000, 400, 49, 13_500, 81_000, 40_500 - 81_000, -3},
 	}}
 	encode := func() []byte {
 		b, err := proto.Marshal(kept)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return b
 	}
 	b := encode()
@@ -951,9 +937,7 @@ func TestPromotionsWhileTwoInstancesDecide(t *testing.T) {
 	for i, until := 0, time.Now().Add(20*time.Second); promotions < 21 && time.Now().Before(until); i++ {
 		s := both[i%2]
 		now, err := s.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		s.Observe(t, 9, "10")
 		switch _, err := promote(t, s, now.GetTargetSpec().GetEtag(), ""); status.Code(err) {
 		case codes.OK:
@@ -971,9 +955,7 @@ func TestPromotionsWhileTwoInstancesDecide(t *testing.T) {
 	c.replicas = 9
 	got := c.step(t, 10)
 	spec, err := c.Targets.GetTargetSpec(t.Context(), &setpointv1.GetTargetSpecRequest{Name: servertest.Polled})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	patient, other := got, only(t, c.Service, servertest.Polled).GetDesiredReplicas()
 	if spec.GetTargetSpec().GetSpec().GetBehavior().GetScaleDown().GetStabilizationWindowSeconds() == 0 {
 		patient, other = other, patient

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -78,26 +79,18 @@ func TestAClusterAtItsBoundGetsNoNewTargets(t *testing.T) {
 			}
 		}
 		stream, err := s.Recommendations.StreamRecommend(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, req := range []*setpointv1.RecommendRequest{refused, servertest.Queue(targetIn("red", 1), 3, 50)} {
-			if err := stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(i), Request: req}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, stream.Send(&setpointv1.StreamRecommendRequest{Id: fmt.Sprint(i), Request: req}))
 			answer, err := stream.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if i == 0 {
 				wantCrowded(t, servertest.ProblemOf(answer.GetError()), "cluster_targets")
 			} else if answer.GetError() != nil {
 				t.Errorf("a target that is there is refused: %v", answer.GetError())
 			}
 		}
-		if err := stream.CloseSend(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, stream.CloseSend())
 		s.Recommend(t, servertest.With(refused, servertest.DryRun))
 		if got := servertest.Read(t, registry)["calls_refused_total{limit=cluster_targets}"]; got != 4 {
 			t.Errorf("%v refusals are counted, want 4", got)

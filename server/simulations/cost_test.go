@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -210,9 +211,7 @@ var (
 func (c *costly) request(t *testing.T) *setpointv1.SimulateRequest {
 	t.Helper()
 	data, err := json.Marshal(c.world)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	c.req.Scenario = string(data)
 	return c.req
 }

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -47,9 +48,7 @@ func TestSimulateSpecsSideBySide(t *testing.T) {
 		Specs:    []*setpointv1.SimulatedSpec{{Spec: servertest.SimulatedSpec(60, 50)}, {Name: "full", Spec: servertest.SimulatedSpec(90, 50)}},
 	}
 	all, err := simulate(t.Context(), s, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const steps = 24 * 60 * 4
 	if len(all) != 2*(steps+1) {
 		t.Fatalf("%d responses, want %d", len(all), 2*(steps+1))
@@ -106,9 +105,7 @@ func TestSimulateAWorkload(t *testing.T) {
 			},
 			Load: []*setpointv1.LoadPoint{{Offset: durationpb.New(0), Value: 10 * scale}, {Offset: durationpb.New(time.Hour), Value: 40 * scale}},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		last := all[len(all)-2]
 		// 40 units at 0.1 cores are 4 cores, 8 pods at half a core.
 		if len(all) != 241 || last.GetDesiredReplicas() != 8 || last.GetNeededReplicas() != 8 || last.GetTime().AsTime().Unix() != 3600-15 {
@@ -135,9 +132,7 @@ func TestSimulateAFleet(t *testing.T) {
 	s := servertest.Start(t)
 	req := &setpointv1.SimulateRequest{Scenario: clusters, Spec: servertest.SimulatedSpec(60, 50), Explain: true}
 	all, err := simulate(t.Context(), s, req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const steps = 60 * 4
 	if len(all) != 2*(steps+1) {
 		t.Fatalf("%d responses, want %d", len(all), 2*(steps+1))
@@ -259,9 +254,7 @@ func TestSimulationsEnd(t *testing.T) {
 	long := &setpointv1.SimulateRequest{Scenario: strings.Replace(servertest.DayOfWeb, "24h", "8000h", 1), Spec: servertest.SimulatedSpec(60, 50)}
 	ctx, cancel := context.WithCancel(t.Context())
 	running, err := s.Simulations.Simulate(ctx, long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := running.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -275,9 +268,7 @@ func TestSimulationsEnd(t *testing.T) {
 		t.Errorf("the one that waited: %v", err)
 	}
 	again, err := s.Simulations.Simulate(t.Context(), long)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := again.Recv(); err != nil {
 		t.Fatal(err)
 	}

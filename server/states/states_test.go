@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -18,9 +19,7 @@ import (
 func reasons(t *testing.T, file, typed string) (all []string) {
 	t.Helper()
 	tree, err := parser.ParseFile(token.NewFileSet(), "../../recommender/"+file, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, decl := range tree.Decls {
 		block, ok := decl.(*ast.GenDecl)
 		if !ok || block.Tok != token.CONST {
@@ -34,9 +33,7 @@ func reasons(t *testing.T, file, typed string) (all []string) {
 			}
 			if literal, ok := value.Values[0].(*ast.BasicLit); ok && literal.Kind == token.STRING && (typed == "" || kind != nil && kind.Name == typed) {
 				text, err := strconv.Unquote(literal.Value)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				all = append(all, text)
 			}
 		}

@@ -10,6 +10,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
@@ -34,9 +35,7 @@ func value(name, kind, object, value string) *setpointv1.CustomMetric {
 
 func mustMerge(t *testing.T, o *storedv1.Observation, report *setpointv1.ReportObservationRequest, at time.Time) {
 	t.Helper()
-	if err := merge(o, report, at); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, merge(o, report, at))
 }
 
 // values are those that are known, in order.
@@ -110,13 +109,9 @@ func TestMerge(t *testing.T) {
 				mustMerge(t, o, r.says, t0.Add(r.after*time.Second))
 				// As it is stored between reports.
 				b, err := proto.Marshal(o)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				o = &storedv1.Observation{}
-				if err := proto.Unmarshal(b, o); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, proto.Unmarshal(b, o))
 			}
 			if got := values(o); !slices.Equal(got, tt.want) {
 				t.Errorf("known are %q, want %q", got, tt.want)
@@ -220,9 +215,7 @@ func TestSamples(t *testing.T) {
 				mustMerge(t, o, r, t0.Add(time.Duration(i)*time.Second))
 			}
 			request := &setpointv1.RecommendRequest{Spec: &setpointv1.HorizontalPodAutoscalerSpec{Metrics: tt.metrics}}
-			if err := (ages{t0.Add(2 * time.Second), time.Minute}).samples(request, &setpointv1.TargetSpec{Spec: request.GetSpec()}, o, nil, cost.BudgetOf(proto.Size(o))); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, (ages{t0.Add(2 * time.Second), time.Minute}).samples(request, &setpointv1.TargetSpec{Spec: request.GetSpec()}, o, nil, cost.BudgetOf(proto.Size(o))))
 			got := values(&storedv1.Observation{CustomMetrics: []*storedv1.CustomMetricValues{{Values: request.GetCustomMetrics()}},
 				ExternalMetrics: []*storedv1.ExternalMetricSeries{{Series: request.GetExternalMetrics()}}})
 			if !slices.Equal(got, tt.want) || len(request.GetMetricErrors()) != tt.missing {

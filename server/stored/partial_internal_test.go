@@ -10,6 +10,7 @@ import (
 
 	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -51,34 +52,24 @@ func TestReportsOnWhatIsDecodedInPart(t *testing.T) {
 			now = now.Add(time.Duration(r.IntN(600)) * time.Second)
 			at := now.Add(-time.Duration(r.IntN(3)) * 10 * time.Minute)
 			report := randomReport(r)
-			if err := merge(whole, proto.Clone(report).(*setpointv1.ReportObservationRequest), at); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, merge(whole, proto.Clone(report).(*setpointv1.ReportObservationRequest), at))
 			forget(whole, now.Add(-Kept))
 			opened, err := openObservation(record, report, now.Add(-Kept))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if len(report.GetCustomMetrics()) == 0 && len(opened.CustomMetrics) > 0 || len(report.GetExternalMetrics()) == 0 && len(opened.ExternalMetrics) > 0 || len(opened.Pods) > 0 {
 				t.Fatalf("seed %d, step %d: what the report does not have was decoded", seed, step)
 			}
-			if err := opened.report(report, at, now); err != nil {
-				t.Fatal(err)
-			}
-			if record, err = opened.encode(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, opened.report(report, at, now))
+			record, err = opened.encode()
+			fatal.If(t, err)
 			got, err := decodeObservation(store.Record{Value: record})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if !proto.Equal(got, whole) {
 				t.Fatalf("seed %d, step %d: decoded in part it comes to\n%v\nand decoded whole to\n%v", seed, step, got, whole)
 			}
 			if r.IntN(4) == 0 { // another instance, that decodes all
-				if record, err = proto.Marshal(got); err != nil {
-					t.Fatal(err)
-				}
+				record, err = proto.Marshal(got)
+				fatal.If(t, err)
 			}
 		}
 	}
@@ -87,9 +78,7 @@ func TestReportsOnWhatIsDecodedInPart(t *testing.T) {
 func FuzzOpenObservation(f *testing.F) {
 	for seed := range uint64(5) {
 		o := &storedv1.Observation{}
-		if err := merge(o, randomReport(rand.New(rand.NewPCG(seed, 2))), t0); err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, merge(o, randomReport(rand.New(rand.NewPCG(seed, 2))), t0))
 		record, _ := proto.Marshal(o)
 		f.Add(record)
 	}

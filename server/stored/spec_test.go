@@ -9,6 +9,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/stored"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -62,9 +63,7 @@ func open(t *testing.T, e *engine) (*stored.Targets, *[]string) {
 	}
 	var left []string
 	targets, err := stored.New(e, stored.Options{Left: func(part store.Part, key store.Key) { left = append(left, fmt.Sprint(part, " ", key.Target)) }})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return targets, &left
 }
 
@@ -109,9 +108,7 @@ func TestADeleteThatIsTriedAgainFindsNothing(t *testing.T) {
 	if _, err := targets.Report(t.Context(), keyOf("web"), &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 1}}); err != nil {
 		t.Fatal(err)
 	}
-	if err := targets.DeleteSpec(t.Context(), keyOf("web"), spec.GetEtag()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, targets.DeleteSpec(t.Context(), keyOf("web"), spec.GetEtag()))
 	if want := []string{"spec web", "observation web"}; !slices.Equal(*left, want) {
 		t.Errorf("%q left, want %q: clusters are counted by it", *left, want)
 	}

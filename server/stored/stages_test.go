@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -28,9 +29,7 @@ func TestPollsTellStages(t *testing.T) {
 				{Metric: &setpointv1.MetricIdentifier{Name: "queue"}, Value: "35"}, {Metric: &setpointv1.MetricIdentifier{Name: "mails"}, Value: "29"},
 			},
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	report(2)
 	first := wantPoll(t, s, 3)

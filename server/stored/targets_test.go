@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -549,9 +550,7 @@ func TestAnObservationThatCannotBeReadIsReplaced(t *testing.T) {
 	s := servertest.Start(t)
 	s.SetSpec(t, servertest.QueueSpec(1, 100))
 	part, err := s.Memory.Part(store.Observations, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := part.CompareAndSwap(t.Context(), store.Swap{Key: servertest.KeyOf(servertest.Polled), Value: []byte{0xff}}); err != nil {
 		t.Fatal(err)
 	}
@@ -578,9 +577,7 @@ func TestRecommendationsMayBeAssumedToBeApplied(t *testing.T) {
 		s.Clock.Advance(15 * time.Second)
 	}
 	got, err := s.Targets.GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: servertest.Polled})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	target := got.GetTarget()
 	if n := len(target.GetHistory().GetScaleUps()); target.GetStatus().GetDesiredReplicas() != 9 || n > 3 {
 		t.Errorf("got %v", target)
@@ -632,9 +629,7 @@ func TestStoredTargetsOverREST(t *testing.T) {
 			t.Fatalf("%s %s: %d %s, want %d", method, path, got.Code, got.Raw, want)
 		}
 		var answer map[string]any
-		if err := json.Unmarshal(got.Raw, &answer); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(got.Raw, &answer))
 		return answer
 	}
 	const path = "/v1/" + servertest.Polled
@@ -922,31 +917,23 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 		_, err := s.Recommendations.ReportObservation(t.Context(), req)
 		return err
 	}
-	if err := report(time.Minute, 9, "forecast"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(time.Minute, 9, "forecast"))
 	s.Clock.Advance(15 * time.Second)
 	s.Observe(t, 4, "40") // another report keeps it
 	got := wantPoll(t, s, 9)
 	if a := got.GetAdjustments(); len(a) != 1 || a[0].GetRule() != "proposal/forecast" || got.GetPlainDesiredReplicas() != 4 {
 		t.Errorf("told %v", got)
 	}
-	if err := report(time.Hour, 7, "forecast"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(time.Hour, 7, "forecast"))
 	s.Clock.Advance(15 * time.Second)
 	s.Observe(t, 4, "40")
 	wantPoll(t, s, 7)
 	// Of more names than are kept the last ones stay.
-	if err := report(time.Hour, 3, "a", "b", "c", "d", "e", "f", "g", "h"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(time.Hour, 3, "a", "b", "c", "d", "e", "f", "g", "h"))
 	s.Clock.Advance(15 * time.Second)
 	s.Observe(t, 4, "40")
 	wantPoll(t, s, 4)
-	if err := report(30*time.Second, 6, "a"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(30*time.Second, 6, "a"))
 	s.Clock.Advance(45 * time.Second)
 	s.Observe(t, 4, "40")
 	if got := wantPoll(t, s, 4).GetAdjustments(); len(got) == 0 || !strings.Contains(got[0].GetMessage(), "expired at") {
@@ -959,15 +946,11 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 	}
 
 	// The next poll may be decided by an instance whose clock is behind.
-	if err := report(time.Hour, 8, "a"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(time.Hour, 8, "a"))
 	s.Clock.Advance(15 * time.Second)
 	s.Observe(t, 4, "40")
 	s.Clock.Advance(15 * time.Second)
-	if err := report(time.Hour, 8, "a"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, report(time.Hour, 8, "a"))
 	s.Clock.Advance(-time.Second)
 	wantPoll(t, s, 8)
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
@@ -33,9 +34,7 @@ func smallWindow(tb testing.TB, s *servertest.Service) *grpc.ClientConn {
 func unreadWatch(t *testing.T, s *servertest.Service) grpc.ServerStreamingClient[setpointv1.WatchDecisionsResponse] {
 	t.Helper()
 	stream, err := setpointv1.NewTargetServiceClient(smallWindow(t, s)).WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := stream.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -92,9 +91,7 @@ func TestASimulationWithoutAReaderLosesItsPlace(t *testing.T) {
 	t.Parallel()
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.UnreadTimeout = time.Second })
 	unread, err := setpointv1.NewSimulationServiceClient(smallWindow(t, s)).Simulate(t.Context(), longSimulation())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := unread.Recv(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,18 +108,14 @@ func TestAStopDoesNotWaitForCallersThatReadNothing(t *testing.T) {
 		"watch": func(t *testing.T, s *servertest.Service) { unreadWatch(t, s) },
 		"simulation": func(t *testing.T, s *servertest.Service) {
 			unread, err := setpointv1.NewSimulationServiceClient(smallWindow(t, s)).Simulate(t.Context(), longSimulation())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if _, err := unread.Recv(); err != nil {
 				t.Fatal(err)
 			}
 		},
 		"simulation over REST": func(t *testing.T, s *servertest.Service) {
 			conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.HTTPAddress)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			t.Cleanup(func() { _ = conn.Close() })
 			_ = conn.(*net.TCPConn).SetReadBuffer(4 << 10)
 			body := fmt.Sprintf(`{"scenario": %q, "spec": {"minReplicas": 2, "maxReplicas": 50, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}}]}}`, longSimulation().GetScenario())

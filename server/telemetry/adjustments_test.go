@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -16,9 +17,7 @@ func TestAdjustmentsAreCountedByKind(t *testing.T) {
 	registry.MustRegister(decisions.Collectors()...)
 	series := func() (all map[string]float64) {
 		families, err := registry.Gather()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		all = make(map[string]float64)
 		for _, f := range families {
 			if f.GetName() != "setpoint_adjustments_total" {

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	"google.golang.org/grpc/codes"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
 )
@@ -56,9 +57,7 @@ func TestAllSeriesAreThereFromTheStart(t *testing.T) {
 func series(t *testing.T, r *prometheus.Registry, names ...string) int {
 	t.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	n := 0
 	for _, f := range families {
 		if len(names) == 0 || slices.Contains(names, f.GetName()) {
@@ -78,13 +77,9 @@ func TestNamesAndHelpAreInOrder(t *testing.T) {
 	}, 15_000, nil, []telemetry.Shadow{{Name: "next", Desired: 2}})
 	r.MustRegister(targets.Collectors()...)
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	problems, err := promlint.NewWithMetricFamilies(families).Lint()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range problems {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}

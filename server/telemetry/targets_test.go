@@ -7,6 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/telemetry"
@@ -29,9 +30,7 @@ func decided(targets *telemetry.Targets, i int, current, desired int32) {
 func shown(t *testing.T, r *prometheus.Registry) (desired map[string]float64, dropped float64) {
 	t.Helper()
 	families, err := r.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	desired = map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {

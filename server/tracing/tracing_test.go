@@ -19,6 +19,7 @@ import (
 	"google.golang.org/grpc/metadata"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/server/tracing"
@@ -179,9 +180,7 @@ func TestATraceIsContinuedFromItsCaller(t *testing.T) {
 	}{
 		{"gRPC", func(t *testing.T, s *servertest.Service, header string) {
 			_, err := s.Recommendations.Recommend(metadata.AppendToOutgoingContext(t.Context(), "traceparent", header), servertest.Queue(servertest.Web, 3, 50))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 		}},
 		{"REST, fast path", func(t *testing.T, s *servertest.Service, header string) {
 			r := s.Request(t, http.MethodPost, servertest.RecommendPath(servertest.Web), servertest.Queue("", 3, 50))
@@ -260,9 +259,7 @@ func TestMessagesOfAStreamAreTracesOfTheirOwn(t *testing.T) {
 	}
 	servertest.Send(t, stream, "bad", &setpointv1.RecommendRequest{Target: servertest.Web})
 	servertest.Receive(t, stream)
-	if err := stream.CloseSend(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, stream.CloseSend())
 	_, _ = servertest.ReceiveAll(t, stream)
 	spans := c.Received(t, s)
 	call, messages := only(t, spans, servertest.StreamMethod), spansNamed(spans, servertest.StreamMethod+" message")
@@ -388,9 +385,7 @@ func TestACollectorThatIsAwayHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	// Another process may own the port by now; no server has the first one.
 	away, err := tracing.Open(t.Context(), tracing.Options{Endpoint: "http://127.0.0.1:1", Ratio: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := servertest.Start(t, func(su *servertest.Setup) { su.Options.Tracing = away })
 	begun := time.Now()
 	for range 100 {

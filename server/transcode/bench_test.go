@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
 
@@ -26,9 +27,7 @@ func BenchmarkRequest(b *testing.B) {
 func BenchmarkAnswer(b *testing.B) {
 	for _, u := range usualAnswers(b) {
 		m := u.new()
-		if err := proto.Unmarshal(u.wire, m); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, proto.Unmarshal(u.wire, m))
 		text := write(b, m)
 		b.Run("way=long/"+u.name, func(b *testing.B) {
 			measure(b, text, func() bool {

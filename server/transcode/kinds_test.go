@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // kinds is a file with further features that the API does not use.
@@ -73,13 +75,9 @@ message_type {
 func kind(t *testing.T, name protoreflect.Name) subject {
 	t.Helper()
 	file := &descriptorpb.FileDescriptorProto{}
-	if err := prototext.Unmarshal([]byte(kinds), file); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, prototext.Unmarshal([]byte(kinds), file))
 	fd, err := protodesc.NewFile(file, protoregistry.GlobalFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return newSubject(dynamicpb.NewMessageType(fd.Messages().ByName(name)))
 }
 

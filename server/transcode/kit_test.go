@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 	"github.com/setpoint-dev/setpoint/server/transcode"
 )
@@ -147,9 +148,7 @@ func (s subject) toJSON(t *testing.T, wire []byte) bool {
 func encode(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return data
 }
 
@@ -157,9 +156,7 @@ func encode(tb testing.TB, m proto.Message) []byte {
 func encodeInOrder(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return data
 }
 
@@ -167,9 +164,7 @@ func encodeInOrder(tb testing.TB, m proto.Message) []byte {
 func write(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	text, err := new(restjson.Marshaler).Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return text
 }
 

@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/restjson"
 )
@@ -134,19 +135,13 @@ var numberInQuotes = regexp.MustCompile(`:"(-?[0-9.e+-]+)"`)
 func spellings(t *testing.T, m proto.Message, text []byte) [][]byte {
 	t.Helper()
 	lines, err := protojson.MarshalOptions{Multiline: true}.Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	var members map[string]any
-	if err := decoder.Decode(&members); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, decoder.Decode(&members))
 	sorted, err := json.Marshal(members)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return [][]byte{lines, sorted, numberInQuotes.ReplaceAll(text, []byte(`: $1 `))}
 }
 

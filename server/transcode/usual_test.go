@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -157,9 +158,7 @@ func usualAnswers(tb testing.TB) []usual {
 		all = append(all, usual{name: name, subject: responses, wire: answer(tb, req)})
 	}
 	response := &setpointv1.RecommendResponse{}
-	if err := proto.Unmarshal(answer(tb, explained), response); err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, proto.Unmarshal(answer(tb, explained), response))
 	batch := &setpointv1.BatchRecommendResponse{Results: []*setpointv1.BatchRecommendResult{
 		{Result: &setpointv1.BatchRecommendResult_Response{Response: response}}, {},
 	}}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
@@ -201,9 +202,7 @@ func TestChunksAreReadAsTheyWereWritten(t *testing.T) {
 			}
 		}
 		steps, reports, err := Open(Seal(e.Take()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(steps) != len(want) || !reflect.DeepEqual(reports, reported) {
 			t.Fatalf("chunk %d: %d steps, want %d; reports %v, want %v", chunk, len(steps), len(want), reports, reported)
 		}

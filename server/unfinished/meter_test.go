@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/unfinished"
 )
 
@@ -135,19 +136,14 @@ type peer struct {
 func newPeer(t *testing.T, m *unfinished.Meter, pieces int) *peer {
 	t.Helper()
 	plain, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer plain.Close()
 	listener := m.Listen(plain)
 	p := &peer{t: t, pieces: pieces}
-	if p.outside, err = net.Dial("tcp", plain.Addr().String()); err != nil {
-		t.Fatal(err)
-	}
+	p.outside, err = net.Dial("tcp", plain.Addr().String())
+	fatal.If(t, err)
 	inside, err := listener.Accept()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	p.raw = unfinished.ConnOf(inside.RemoteAddr())
 	p.inside = p.raw.Frames(inside)
 	t.Cleanup(func() { _, _ = p.inside.Close(), p.outside.Close() })

@@ -7,6 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
@@ -15,9 +16,7 @@ import (
 func FuzzSpec(f *testing.F) {
 	for _, tt := range slices.Concat(rules, combinations, sound) {
 		wire, err := proto.Marshal(parse(f, tt.spec))
-		if err != nil {
-			f.Fatal(err)
-		}
+		fatal.If(f, err)
 		f.Add(wire, tt.opts.ScaleToZero)
 	}
 	f.Fuzz(func(t *testing.T, wire []byte, scaleToZero bool) {

@@ -14,15 +14,15 @@ import (
 	"buf.build/go/protovalidate"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // TestStructureAgreesWithProtovalidate compares both on random messages of every kind of
 // request, with values on both sides of each rule.
 func TestStructureAgreesWithProtovalidate(t *testing.T) {
 	oracle, err := protovalidate.New()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	rounds := 400
 	if testing.Short() {
 		rounds = 50
@@ -31,9 +31,7 @@ func TestStructureAgreesWithProtovalidate(t *testing.T) {
 		t.Run(string(input.Name()), func(t *testing.T) {
 			t.Parallel()
 			messageType, err := protoregistry.GlobalTypes.FindMessageByName(input.FullName())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			broken := map[string]int{}
 			for seed := range rounds {
 				m := messageType.New()

@@ -12,6 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // TestStructureRefusesWhatItCannotEvaluate makes messages with rules that are not known
@@ -81,9 +83,7 @@ func compiledFrom(t *testing.T, messages ...*descriptorpb.DescriptorProto) proto
 	file, err := protodesc.NewFile(&descriptorpb.FileDescriptorProto{
 		Name: new("broken.proto"), Syntax: new("proto3"), MessageType: messages,
 	}, protoregistry.GlobalFiles)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return file.Messages().Get(0)
 }
 

@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -105,21 +106,15 @@ func startWaiting(t *testing.T, kind waits.Kind) *waiting {
 		add(fmt.Sprint("slow-", i), slowToken(i))
 	}
 	for name, text := range map[string]string{"tokens": tokens, "oidc": fmt.Sprintf("issuers:\n  - {issuer: %s, audiences: [setpoint]}\n", w.issuer)} {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	authenticator, err := auth.New(auth.Options{
 		TokensFile: filepath.Join(dir, "tokens"), OIDCFile: filepath.Join(dir, "oidc"), Files: files.Options{Interval: -1},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	p, err := policy.Parse("policy.yaml", []byte(`grants: [{identities: ["token:victim"], clusters: [b], verbs: ["*"]}, {identities: ["token:slow-*"], clusters: [a], verbs: ["*"]}]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	began := time.Now()
 	w.Service = servertest.Start(t, func(su *servertest.Setup) {
 		su.Options.Registerer = w.metrics
@@ -226,9 +221,7 @@ func (w *waiting) honest(t *testing.T) map[string]func(context.Context) error {
 		clone.Spec, clone.Scale, clone.Pods, clone.PodMetrics = r.GetSpec(), r.GetScale(), r.GetPods(), r.GetPodMetrics()
 		clone.CustomMetrics, clone.ExternalMetrics = r.GetCustomMetrics(), r.GetExternalMetrics()
 		data, err := protojson.Marshal(clone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return data
 	}
 	rest := func(method, path string, body []byte, headers ...string) func(context.Context) error {
@@ -297,13 +290,9 @@ var allWaits = map[waits.Kind]waitOf{
 		if err == nil {
 			_, err = first.Recv()
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		body, err := json.Marshal(map[string]any{"scenario": servertest.DayOfWeb + "# " + strings.Repeat("x", 8<<10), "figuresOnly": true, "specs": []any{map[string]any{"spec": json.RawMessage(`{"maxReplicas": 3}`)}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range slowCallers {
 			w.attackREST(ctx, i, http.MethodPost, "/v1/simulations:run", body)
 		}

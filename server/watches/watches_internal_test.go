@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/feed"
 	"github.com/setpoint-dev/setpoint/server/pagetoken"
@@ -56,9 +57,7 @@ func TestABusyWatchTakesANewKey(t *testing.T) {
 		w, other := &watch{Watches: all, stream: stream, list: list}, &watch{Watches: all, stream: stream, list: list}
 		send := func(w *watch, secret string, reads int) {
 			t.Helper()
-			if err := w.send(feed.Event{}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, w.send(feed.Event{}))
 			key, _ := pagetoken.New(&secrets{secret: secret}).Key(t.Context())
 			if _, ok := pagetoken.Open(key, list, stream.token); !ok || engine.reads != reads {
 				t.Errorf("after %d reads, want %d; the token is of %s: %v", engine.reads, reads, secret, ok)

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -41,9 +42,7 @@ func watch(tb testing.TB, s *servertest.Service, req *setpointv1.WatchDecisionsR
 	ctx, cancel := context.WithCancel(tb.Context())
 	tb.Cleanup(cancel)
 	stream, err := s.Targets.WatchDecisions(ctx, req)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	w := &watching{tb, stream, cancel, ""}
 	if first := w.next(); first.GetDecision() != nil {
 		tb.Fatalf("the first response is %v, want a sign of life", first)
@@ -356,9 +355,7 @@ func TestWatchesOfACallerAreBounded(t *testing.T) {
 		return cancel, err
 	}
 	first, err := open(servertest.ReaderToken)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := open(servertest.AdminToken); err != nil {
 		t.Errorf("another caller: %v", err)
 	}
@@ -404,13 +401,9 @@ func TestWatchOverREST(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.URL+"/v1/"+servertest.Everything+"/decisions:watch?changesOnly=true", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	resp, err := s.HTTP.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK || resp.Header.Get("Content-Type") != "application/json" || resp.Header.Get("X-Accel-Buffering") != "no" {
 		t.Fatalf("%s, %v", resp.Status, resp.Header)
@@ -454,9 +447,7 @@ func TestWatchersSeeWhatTheyMay(t *testing.T) {
 	open := func(token, resume string) *watching {
 		t.Helper()
 		stream, err := y.Targets.WatchDecisions(servertest.As(t.Context(), token), &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything, ResumeToken: resume})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return &watching{t, stream, nil, ""}
 	}
 	red, blue := open("sp_red", ""), open("sp_blue", "")

@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -97,22 +98,16 @@ func TestAnswersToRecordedRequests(t *testing.T) {
 	t.Parallel()
 	const name = "../../clients/kubernetes/recording/testdata/curated.jsonl.gz"
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	answers := 0
 	for scenario, err := range recording.NewReader(name, file).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		player := recording.NewPlayer(scenario)
 		var history *recommender.History
 		for i := range scenario.Steps {
 			req, err := player.Request(&scenario.Steps[i], "replay")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			in, violations := conversion.Input(req, defaults)
 			if req == nil || len(violations) > 0 {
 				continue

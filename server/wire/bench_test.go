@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -63,9 +64,7 @@ func BenchmarkDecode(b *testing.B) {
 		for _, pods := range []int{10, 100, 1000, 10_000} {
 			// As clients in Go do it: maps in no order.
 			data, err := proto.Marshal(podsRequest(pods, shape == "small"))
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			name := fmt.Sprintf("pods=%s/n=%d", shape, pods)
 			b.Run("way=short/"+name, func(b *testing.B) {
 				decoder := wire.NewDecoder(defaults)
@@ -112,9 +111,8 @@ func BenchmarkEncode(b *testing.B) {
 		var buffer []byte
 		for b.Loop() {
 			var err error
-			if buffer, err = (proto.MarshalOptions{}).MarshalAppend(buffer[:0], conversion.Response(&decision)); err != nil {
-				b.Fatal(err)
-			}
+			buffer, err = (proto.MarshalOptions{}).MarshalAppend(buffer[:0], conversion.Response(&decision))
+			fatal.If(b, err)
 		}
 		b.SetBytes(int64(len(buffer)))
 	})

@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/wire"
@@ -35,9 +36,7 @@ func TestUsualRequestsAreTaken(t *testing.T) {
 	for range 2000 {
 		req := r.request()
 		data, err := proto.Marshal(req) // maps in any order
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		_, in, violations := long(data, defaults)
 		if len(violations) > 0 {
 			t.Fatalf("not usual: %v\n%s", violations, prototext.Format(req))
@@ -57,25 +56,19 @@ func TestRecordedRequestsAreTaken(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"curated", "fuzz", "v1.28", "v1.15"} {
 		file, err := os.Open("../../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer func() { _ = file.Close() }()
 		decoder := wire.NewDecoder(defaults)
 		var seen soundness
 		for scenario, err := range recording.NewReader(name, file).All() {
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if seen.taken > 2000 {
 				break
 			}
 			player := recording.NewPlayer(scenario)
 			for i := range scenario.Steps {
 				req, err := player.Request(&scenario.Steps[i], "replay")
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if req == nil {
 					continue
 				}

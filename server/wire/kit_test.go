@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
@@ -27,9 +28,7 @@ var t0 = time.Date(2026, 1, 1, 0, 10, 0, 0, time.UTC)
 func encode(tb testing.TB, m proto.Message) []byte {
 	tb.Helper()
 	data, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	return data
 }
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/counterfactual"
@@ -71,9 +72,7 @@ func loopOf(t *testing.T, steps []counterfactual.Step, spec *recommender.Spec, o
 		}
 		step.Input = &in
 		o, err := loop.Step(&step)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		visit(i, &o)
 	}
 }
@@ -106,9 +105,7 @@ func web(t *testing.T, start simulation.Startup, idle float64) *simulation.Scena
 	if err == nil {
 		load, err = load.Noise(1, 0.05, time.Minute, 24*time.Hour)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &simulation.Scenario{Start: begin, Duration: 24 * time.Hour, Seed: 1, Load: load, Workload: simulation.Workload{
 		Containers: []simulation.Container{{Name: "app", Requests: []recommender.ResourceUsage{{Resource: "cpu", Milli: 500}}}},
 		Usage:      []simulation.Usage{{Metric: "cpu", PerLoad: 10, Idle: idle}}, Startup: start,

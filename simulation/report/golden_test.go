@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -45,35 +46,24 @@ events: [{at: 12m, kill: 2}]
 func report(t *testing.T, each func(string, *simulation.Step) error, done func(*simulation.Scenario, *Run) error) *Report {
 	t.Helper()
 	s, err := scenario.Read(t.Context(), "small.yaml", []byte(small), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	r := &Report{Name: "small.yaml", Scenario: s}
 	for _, name := range []string{"hpa.yaml", "careful.yaml"} {
 		file, err := os.Open(examples + name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		read, err := hpa.ReadOne(name, file)
-		if err = errors.Join(err, file.Close()); err != nil {
-			t.Fatal(err)
-		}
+		err = errors.Join(err, file.Close())
+		fatal.If(t, err)
 		a, err := read.Engine(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		run := Run{Name: name, Plot: NewPlot(s.Duration)}
 		run.Result, err = simulation.Run(s, a, func(step *simulation.Step) error {
 			run.Plot.Add(step)
 			return each(name, step)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		r.Runs = append(r.Runs, run)
-		if err := done(s, &run); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, done(s, &run))
 	}
 	return r
 }
@@ -86,9 +76,7 @@ func compare(t *testing.T, name string, got []byte) {
 	t.Helper()
 	path := "testdata/" + name
 	if *update {
-		if err := os.WriteFile(path, got, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, got, 0o600))
 	}
 	want := testpages.Read(t, path)
 	if !bytes.Equal(got, []byte(want)) {
@@ -100,9 +88,7 @@ func TestGoldenForms(t *testing.T) {
 	t.Parallel()
 	for name, write := range map[string]func(io.Writer, *Report) error{"table.txt": WriteTable, "picture.svg": WriteSVG, "page.html": WriteHTML} {
 		var out bytes.Buffer
-		if err := write(&out, report(t, skip, leave)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, write(&out, report(t, skip, leave)))
 		compare(t, name, out.Bytes())
 	}
 	var lines, table bytes.Buffer
@@ -110,13 +96,9 @@ func TestGoldenForms(t *testing.T) {
 	report(t, j.Step, j.Figures)
 	compare(t, "lines.json", lines.Bytes())
 	c, err := NewCSV(&table)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	report(t, c.Step, leave)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Close())
 	compare(t, "steps.csv", table.Bytes())
 }
 
@@ -134,9 +116,7 @@ func TestAPageHasNothingInItButItself(t *testing.T) {
 		}
 	}
 	var page, picture bytes.Buffer
-	if err := errors.Join(WriteHTML(&page, r), WriteSVG(&picture, r)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(WriteHTML(&page, r), WriteSVG(&picture, r)))
 	for name, text := range map[string]string{"page": page.String(), "picture": picture.String()} {
 		if strings.Contains(text, "<script") || strings.Contains(text, `"onload`) || regexp.MustCompile(`(src|href)=|url\(|@import`).MatchString(text) {
 			t.Errorf("the %s has a script, or needs something:\n%s", name, text)
@@ -191,9 +171,7 @@ func TestWordsForTimesAndNumbers(t *testing.T) {
 func TestInstantsOfADayOnWhichClocksAreSet(t *testing.T) {
 	t.Parallel()
 	berlin, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := &simulation.Scenario{Start: time.Date(2026, 10, 25, 0, 0, 0, 0, berlin), Duration: 6 * time.Hour}
 	if first, second := instantOf(s, 150*time.Minute), instantOf(s, 210*time.Minute); first != "02:30:00 CEST" || second != "02:30:00 CET" {
 		t.Errorf("%s, then %s", first, second)
@@ -232,9 +210,7 @@ func TestNamesAreText(t *testing.T) {
 		Name: "h\x1b[31m", Result: &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Reason: "q\x1b[31m"}}},
 	}}}
 	var text strings.Builder
-	if err := WriteTable(&text, r); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, WriteTable(&text, r))
 	if strings.Contains(text.String(), "\x1b") || strings.Count(text.String(), "\ufffd[31m") != 4 {
 		t.Errorf("%q", text.String())
 	}
@@ -244,9 +220,7 @@ func TestNamesAreText(t *testing.T) {
 func TestMarksFollowTheClock(t *testing.T) {
 	t.Parallel()
 	zone, err := time.LoadLocation("Europe/Berlin")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for start, want := range map[time.Time]string{
 		time.Date(2026, 10, 18, 0, 0, 0, 0, zone): "[Sun 18 Oct Tue 20 Oct Thu 22 Oct Sat 24 Oct Mon 26 Oct Wed 28 Oct Fri 30 Oct Sun 1 Nov]",
 		time.Date(2026, 3, 22, 0, 0, 0, 0, zone):  "[Sun 22 Mar Tue 24 Mar Thu 26 Mar Sat 28 Mar Mon 30 Mar Wed 1 Apr Fri 3 Apr Sun 5 Apr Tue 7 Apr]",
@@ -268,21 +242,15 @@ func TestCausesArePlain(t *testing.T) {
 	t.Parallel()
 	const cause = "fallback External:q\x1b[31m\tx"
 	load, err := simulation.Constant(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	result := &simulation.Result{Actions: []simulation.Action{{From: 1, To: 2, Cause: cause}}}
 	result.Figures.Causes = []simulation.CauseTime{{Cause: cause, Time: time.Hour}}
 	r := &Report{Scenario: &simulation.Scenario{Duration: time.Hour, Load: load}, Runs: []Run{{Name: "a", Result: result}}}
 	var out bytes.Buffer
 	c, err := NewCSV(&out)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	step := &simulation.Step{Cause: cause, Decision: &recommender.Decision{}, At: 1_000_005 * time.Second, Served: 417_000_000, Load: 1e-7}
-	if err := errors.Join(c.Step("a", step), c.Close(), WriteTable(&out, r)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(c.Step("a", step), c.Close(), WriteTable(&out, r)))
 	if !strings.Contains(out.String(), ",1000005,0.0000001,") || !strings.Contains(out.String(), ",417000000,") {
 		t.Errorf("numbers with exponents: %q", out.String())
 	}

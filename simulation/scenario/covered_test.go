@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // What is not covered is between samples that are further apart than one stands for, before the
@@ -99,9 +101,7 @@ func TestSeriesAreStepsOfSamples(t *testing.T) {
 		`{"status":"success","data":{"resultType":"matrix","result":[{"values":[[1772413200,"3"],[1772413230,"NaN"],[1772413260,"5"]]}]}}`,
 	} {
 		s, err := ReadSeries(t.Context(), []byte(text), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for after, want := range map[int]float64{-1: -1, 0: 3, 59: 3, 60: 5, 360: 5, 361: -1} {
 			got, ok := s.At(time.Unix(1772413200+int64(after), 0))
 			if !ok {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -58,9 +59,7 @@ events:
   - {at: 5h, replicas: 10}
   - {at: 6h, rollout: {surge: 2, unavailable: 1}}
 `), nil, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if at := got.Load.At(time.Hour); at != 25 {
 		t.Errorf("a load of %g at 1h, want 5 + 2·10", at)
 	}
@@ -505,9 +504,7 @@ func TestADurationOfNothingIsRefused(t *testing.T) {
 func TestLoadMayUsePartsOfAMilliUnit(t *testing.T) {
 	t.Parallel()
 	s, err := Read(t.Context(), "s.yaml", []byte("load: [{constant: 1}]\nworkload: {requests: {cpu: 1200u}, usage: [{metric: cpu, perLoad: 200u, idle: 0.0015, warmup: 7n}]}\n"), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if u := s.Workload.Usage[0]; u.PerLoad != 0.2 || u.Idle != 1.5 || u.Warmup != 7e-6 || s.Workload.Containers[0].Requests[0].Milli != 2 {
 		t.Errorf("%+v, %v", u, s.Workload.Containers)
 	}

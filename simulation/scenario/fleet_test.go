@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -30,9 +31,7 @@ events:
   - {at: 4h, writes: late, by: 50s, member: east, for: 10m}
   - {at: 5h, kill: 1, member: east}
 `)...), nil, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	f := s.Fleet
 	if f.StaleAfter != time.Minute || f.LostAfter != 10*time.Minute || f.MaxMoves != 2 || !slices.Equal(f.Rules, []simulation.FleetRule{simulation.Shift, simulation.Karmada}) ||
 		!slices.Equal(f.Global, []string{"queue"}) {
@@ -71,9 +70,7 @@ noise: {variation: 0.2, every: 1m}
 fleet: {members: [{name: a, load: [{constant: 100}]}, {name: b, load: [{constant: 100}]}, {name: c}]}
 `
 	s, err := Read(t.Context(), "s.yaml", append(scenario("  - constant: 100"), []byte(text)...), nil, nothing)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	differ, mean := 0, 0.0
 	for minute := range 600 {
 		a, b, common := s.Fleet.Members[0].Own.At(time.Duration(minute)*time.Minute), s.Fleet.Members[1].Own.At(time.Duration(minute)*time.Minute), s.Load.At(time.Duration(minute)*time.Minute)

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 	_ "time/tzdata"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A pod's series counts while there are samples of it: from its first one to a step after
@@ -19,9 +21,7 @@ func TestSeriesCountWhileTheyAre(t *testing.T) {
 		{"values":[[1767571200,"1"],[1767571230,"1"],[1767571260,"1"],[1767571290,"1"],[1767571320,"1"],[1767571350,"1"]]},
 		{"values":[[1767571230,"100"]]}]}}`
 	got, err := readPrometheus(t.Context(), []byte(answer), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if !got.begin.Equal(time.Unix(1767571200, 0)) {
 		t.Errorf("begins at %s", got.begin)
 	}
@@ -66,9 +66,7 @@ func TestTimesOfDayThatExistTwice(t *testing.T) {
 		"UTC":                 "2026-10-25 01:30,2026-10-25 02:00,2026-10-25 02:30,2026-10-25 03:00,2026-10-25 03:30,2026-10-25 04:00,2026-10-25 13:30",
 	} {
 		in, err := time.LoadLocation(zone)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := readCSV(t.Context(), []byte("time,value\n"+strings.ReplaceAll(times, ",", ",1\n")+",1\n"), in)
 		if err != nil {
 			t.Errorf("%s: %v", zone, err)

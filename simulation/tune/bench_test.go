@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
@@ -24,9 +25,7 @@ func BenchmarkWeek(b *testing.B) {
 	if err == nil {
 		load, err = load.Noise(1, 0.05, time.Minute, week)
 	}
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	s := &simulation.Scenario{Start: start, Duration: week, Seed: 1, Load: load, Workload: workload()}
 	s.Workload.Startup = simulation.Startup{Kind: simulation.LogNormalStartup, From: 20 * time.Second, To: time.Minute}
 	replicas := int32(45)
@@ -37,9 +36,8 @@ func BenchmarkWeek(b *testing.B) {
 	before := process.Own()
 	var result *tune.Result
 	for b.Loop() {
-		if result, err = tune.Run(b.Context(), s, simulationtest.OnCPU(10, 150, 70), goal, tune.Options{Seed: 1}); err != nil {
-			b.Fatal(err)
-		}
+		result, err = tune.Run(b.Context(), s, simulationtest.OnCPU(10, 150, 70), goal, tune.Options{Seed: 1})
+		fatal.If(b, err)
 	}
 	b.ReportMetric((process.Own()-before).Seconds()/float64(b.N), "cpu-s/op")
 	if result.Tried != tune.DefaultCandidates || result.Best == nil {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/simulation/simulationtest"
 )
@@ -13,18 +14,14 @@ import (
 func TestEventsGoOnInTheSecondPart(t *testing.T) {
 	t.Parallel()
 	load, err := simulation.NewTrace([]simulation.Point{{Value: 1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	minutes := func(n int) time.Duration { return time.Duration(n) * time.Minute }
 	s := &simulation.Scenario{Duration: time.Hour, Load: load, Loop: simulation.Loop{SyncPeriod: minutes(7), Offset: minutes(20)}, Events: []simulation.Event{
 		{At: minutes(20), For: minutes(15), Kind: simulation.MetricsGone}, {At: minutes(20), For: minutes(10), Kind: simulation.MetricsZero},
 		{At: minutes(25), Kind: simulation.KillPods, Pods: 1}, {At: minutes(40), For: minutes(5), Kind: simulation.WritesFail},
 	}}
 	first, second, err := split(s, simulationtest.OnCPU(2, 60, 20))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := []simulation.Event{{For: minutes(5), Kind: simulation.MetricsGone}, {At: minutes(10), For: minutes(5), Kind: simulation.WritesFail}}
 	if len(first.Events) != 3 || first.Events[0] != s.Events[0] || len(second.Events) != 2 || second.Events[0] != want[0] || second.Events[1] != want[1] {
 		t.Errorf("%+v, then %+v, want %+v", first.Events, second.Events, want)
@@ -52,9 +49,7 @@ func TestThePeakOfALoad(t *testing.T) {
 		"higher after its end": {[]simulation.Point{at(0, 5), at(600, 50), at(601, 5), at(3600, 5), at(4000, 500)}, 10 * time.Minute},
 	} {
 		load, err := simulation.NewTrace(tt.points)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if got := peakOf(&simulation.Scenario{Duration: time.Hour, Load: load}); got != tt.want {
 			t.Errorf("%s: at %s, want %s", name, got, tt.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
@@ -30,18 +31,14 @@ func workload() simulation.Workload {
 func scenario(t *testing.T, duration time.Duration, points ...simulation.Point) *simulation.Scenario {
 	t.Helper()
 	load, err := simulation.NewTrace(points)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &simulation.Scenario{Start: time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC), Duration: duration, Load: load, Workload: workload()}
 }
 
 func search(t *testing.T, s *simulation.Scenario, a *simulation.Autoscaler, goal tune.Goal, options tune.Options) *tune.Result {
 	t.Helper()
 	result, err := tune.Run(t.Context(), s, a, goal, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c, b := result.Cheapest, result.Best; c != nil && b.Searched.Cost < c.Searched.Cost {
 		t.Errorf("chosen at %g, cheapest at %g", b.Searched.Cost, c.Searched.Cost)
 	}
@@ -82,9 +79,7 @@ func TestTheSecondPartGoesOn(t *testing.T) {
 	s.Workload.Replicas = &replicas
 	for _, c := range append(result.Front, *result.Best) {
 		whole, err := simulation.Run(s, &simulation.Autoscaler{Namespace: "shop", Spec: c.Spec, Options: recommender.DefaultOptions()}, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		last := float64(whole.Figures.Most)
 		if c.Confirmed.Cost > last+0.01 || c.Confirmed.Short > 0 {
 			t.Errorf("confirmed %+v, and never more than %g pods over the whole time", c.Confirmed, last)
@@ -142,9 +137,7 @@ func TestTheFront(t *testing.T) {
 	replicas := int32(2)
 	half.Workload.Replicas = &replicas
 	again, err := simulation.Run(&half, a, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := again.Figures.RunningHours / half.Duration.Hours(); math.Abs(got-result.Best.Searched.Cost) > 1e-9 {
 		t.Errorf("costs %g pods, was said to cost %g", got, result.Best.Searched.Cost)
 	}
@@ -183,9 +176,7 @@ func TestASearchThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	s := scenario(t, 4*time.Hour, simulation.Point{Value: 100})
 	one, err := simulation.Run(s, simulationtest.OnCPU(1, 50, 60), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tt := range []struct {
 		work int64
 		done int

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/stages/forecast"
 )
 
@@ -15,9 +16,7 @@ var cpu = &forecast.Basis{Shape: 7, Targets: []int64{60}}
 func zone(t testing.TB, name string) *time.Location {
 	t.Helper()
 	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return z
 }
 
@@ -464,9 +463,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Errorf("%d bytes, want at most %d", len(b), c.most)
 			}
 			back, err := forecast.Decode(b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if string(back.Append(nil)) != string(b) {
 				t.Error("another ring came back")
 			}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -19,18 +20,14 @@ var seed = flag.Uint64("seed", 1, "the seed of random crons, and of the zones in
 func instant(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return at.UTC()
 }
 
 func compiled(t testing.TB, text Text) *Times {
 	t.Helper()
 	times, err := Compile(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return times
 }
 

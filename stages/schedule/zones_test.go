@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Each name of the list is a zone's, and a name that is close to one is guessed.
@@ -38,9 +40,7 @@ func TestOffsetsAreNoZones(t *testing.T) {
 			continue
 		}
 		zone, err := Zone(want)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		hours := strings.TrimLeft(strings.ToUpper(name), "UTCGM")
 		if at, err := time.Parse("-07", hours[:min(3, len(hours))]); err == nil {
 			if _, offset := at.Zone(); offset != int(offsetOf(zone).Seconds()) {

@@ -5,6 +5,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/storetest"
 )
 
@@ -21,14 +22,10 @@ func TestEndedAnnouncementsAreFreed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(Options{})
 		for _, list := range []string{"agents:a", "agents:b", "agents:c"} {
-			if err := s.Announce(t.Context(), list, nil, []byte("one"), time.Minute); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.Announce(t.Context(), list, nil, []byte("one"), time.Minute))
 		}
 		time.Sleep(2 * time.Minute)
-		if err := s.Announce(t.Context(), "agents:c", nil, []byte("two"), time.Minute); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Announce(t.Context(), "agents:c", nil, []byte("two"), time.Minute))
 		if n := len(s.announcements.lists); n != 1 || len(s.announcements.lists["agents:c"]) != 1 {
 			t.Errorf("%d lists are kept: %v", n, s.announcements.lists)
 		}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -67,9 +68,7 @@ func benchmarkCollection(b *testing.B, keys int) {
 			if err == nil {
 				_, err = s.CompareAndSwap(b.Context(), store.Swap{Key: k, Old: rec.Version, Value: value})
 			}
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			took = append(took, time.Since(begun))
 		}
 		close(stop)

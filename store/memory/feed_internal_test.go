@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -27,9 +28,7 @@ func TestWhatTheFeedKnowsOfTenantsIsBounded(t *testing.T) {
 			if i%length == 0 {
 				entries = append(entries, store.FeedEntry{Key: quiet})
 			}
-			if err := s.AppendFeed(t.Context(), entries); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.AppendFeed(t.Context(), entries))
 		}
 		numbers := 0
 		for _, of := range s.feed.namespaces {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -57,18 +58,15 @@ func TestLogKeepsTheNewest(t *testing.T) {
 		var kept [][]byte // newest first
 		for i := range 5 * bound {
 			entry := bytes.Repeat([]byte{byte(i)}, random.IntN(1+random.IntN(2000)))
-			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: k, Value: entry}}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.AppendLog(t.Context(), []store.LogEntry{{Key: k, Value: entry}}))
 			kept = slices.Insert(kept, 0, entry)
 			kept = kept[:min(bound, len(kept))]
 			var read [][]byte
 			for before := ""; len(read) == 0 || before != ""; {
 				var values [][]byte
 				var err error
-				if values, before, err = s.ReadLog(t.Context(), k, before, 1+random.IntN(bound)); err != nil {
-					t.Fatal(err)
-				}
+				values, before, err = s.ReadLog(t.Context(), k, before, 1+random.IntN(bound))
+				fatal.If(t, err)
 				read = append(read, values...)
 			}
 			if !slices.EqualFunc(read, kept, bytes.Equal) {

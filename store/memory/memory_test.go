@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/storetest"
 )
@@ -80,9 +81,7 @@ func TestLogLengthOption(t *testing.T) {
 	for _, tc := range []struct{ option, want int }{{0, DefaultLogLength}, {-1, 0}, {1, 1}, {250, 250}} {
 		s := New(Options{LogLength: tc.option})
 		for i := range 3 * DefaultLogLength {
-			if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: numbered(0), Value: fmt.Append(nil, i)}}); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, s.AppendLog(t.Context(), []store.LogEntry{{Key: numbered(0), Value: fmt.Append(nil, i)}}))
 		}
 		values, next, err := s.ReadLog(t.Context(), numbered(0), "", 1000)
 		if err != nil || next != "" || len(values) != tc.want {
@@ -177,9 +176,7 @@ func TestListGoesOnPastExpired(t *testing.T) {
 	c.advance(testTTL / 2)
 	for _, limit := range []int{1, listStep, listStep + 1, len(want), n} {
 		keys, err := s.List(t.Context(), store.Filter{}, store.Key{}, limit)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if w := want[:min(limit, len(want))]; len(keys) != len(w) || keys[len(keys)-1] != w[len(w)-1] {
 			t.Errorf("limit %d: %d keys up to %v, want %d up to %v", limit, len(keys), keys[len(keys)-1], len(w), w[len(w)-1])
 		}
@@ -221,7 +218,5 @@ func swap(t *testing.T, s *Store, k store.Key, old store.Version) store.Version 
 
 func appendLog(t *testing.T, s *Store, k store.Key) {
 	t.Helper()
-	if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: k, Value: []byte("entry")}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.AppendLog(t.Context(), []store.LogEntry{{Key: k, Value: []byte("entry")}}))
 }

@@ -13,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -23,9 +24,7 @@ import (
 func documentedRights(t testing.TB) (all, cluster []string) {
 	t.Helper()
 	page, err := os.Open(filepath.Join("..", "..", "docs", "operate", "redis.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = page.Close() }()
 	for lines := bufio.NewScanner(page); lines.Scan(); {
 		list, more, _ := strings.Cut(lines.Text(), "(and for a Cluster: ")
@@ -121,9 +120,7 @@ func TestARestartWithoutRightsOfTheDefaultUserLosesNothing(t *testing.T) {
 			s := open(t, asUser(server.URL()), "a:", func(o *redis.Options) { o.TTL = time.Hour })
 			change(t, s, 0)
 			if o.rewrite {
-				if err := admin.BgRewriteAOF(t.Context()).Err(); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, admin.BgRewriteAOF(t.Context()).Err())
 				awaitRewrite(t, admin)
 			}
 			change(t, s, 1000)
@@ -149,19 +146,13 @@ func TestARestartWithoutRightsOfTheDefaultUserLosesNothing(t *testing.T) {
 func change(t *testing.T, s *redis.Store, from int) {
 	t.Helper()
 	specs, err := s.Part(store.Specs, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	observations, err := s.Part(store.Observations, time.Hour)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, part := range []store.Store{s, specs, observations} {
 		batch := numbered(from, from+20)
 		results, err := part.CompareAndSwapBatch(t.Context(), batch)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range 10 { // changed again, one by one and together
 			batch[i].Old, batch[i].Value = results[i].Record.Version, []byte("again")
 		}
@@ -198,9 +189,7 @@ func change(t *testing.T, s *redis.Store, from int) {
 		entries = append(entries, store.LogEntry{Key: swap.Key, Value: []byte("entry")})
 	}
 	for range 2 * logLength {
-		if err := s.AppendLog(t.Context(), entries); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.AppendLog(t.Context(), entries))
 	}
 	if err := s.AppendLog(t.Context(), append(entries, entries...)); err != nil { // several of a full log
 		t.Fatal(err)
@@ -216,18 +205,12 @@ func kept(t *testing.T, c *goredis.Client) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
 	keys, err := c.Keys(t.Context(), "*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, key := range keys {
 		value, err := c.Dump(t.Context(), key).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		expires, err := c.PExpireTime(t.Context(), key).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		all[key] = value + expires.String()
 	}
 	maps.DeleteFunc(all, func(key, _ string) bool {
@@ -240,9 +223,7 @@ func awaitRewrite(t *testing.T, c *goredis.Client) {
 	t.Helper()
 	for deadline := time.Now().Add(unhurried); ; time.Sleep(5 * time.Millisecond) {
 		text, err := c.Info(t.Context(), "persistence").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if strings.Contains(text, "aof_rewrite_in_progress:0\r\n") && strings.Contains(text, "aof_rewrite_scheduled:0\r\n") {
 			return
 		}

@@ -13,6 +13,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"github.com/sony/gobreaker/v2"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -226,18 +227,14 @@ func TestCallsGoOnOverOpenConnections(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	at, err := ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	proxy := newLossy(t, at.Addresses[0])
 	s := openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) {
 		o.Addresses, o.Timeout = []string{proxy.listener.Addr().String()}, 100*time.Millisecond
 		o.PoolSize = 10_000 // after so many failures go-redis has a goroutine that outlives the test
 	})
 	open := s.client.(*goredis.Client).Conn()
-	if err := open.Ping(t.Context()).Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, open.Ping(t.Context()).Err())
 	_ = proxy.listener.Close()
 	for range 2 * s.options.BreakerFailures {
 		if _, err := s.Load(t.Context(), swapped); !errors.Is(err, store.ErrUnavailable) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -25,18 +26,14 @@ func TestChunksOfRedis(t *testing.T) {
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	read := func(log store.Log) (texts []string) {
 		values, _, err := log.ReadLog(t.Context(), key, "", 10)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, value := range values {
 			texts = append(texts, string(value))
 		}
 		return texts
 	}
 	for i, text := range []string{"1", "2", "3", "4", "5"} {
-		if err := []store.Log{one, two}[i%2].AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte(text)}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, []store.Log{one, two}[i%2].AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte(text)}}))
 	}
 	for _, log := range []store.Log{one, two} {
 		if got := read(log); !slices.Equal(got, []string{"5", "4", "3"}) {
@@ -49,9 +46,7 @@ func TestChunksOfRedis(t *testing.T) {
 	client := server.Client(t)
 	names := func() []string {
 		all, err := client.Keys(t.Context(), prefix+"*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return all
 	}
 	all := names()

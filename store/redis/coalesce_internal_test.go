@@ -6,6 +6,7 @@ import (
 	"net"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -15,9 +16,7 @@ import (
 func TestACancellationEndsNoOtherCallersSwap(t *testing.T) {
 	t.Parallel()
 	s, err := New(Options{Addresses: []string{redistest.Shared(t).Addr()}, KeyPrefix: redistest.Prefix(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	swap := store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Value: []byte("a")}
 	var to texts
@@ -37,14 +36,10 @@ func TestACancellationEndsNoOtherCallersSwap(t *testing.T) {
 func TestACancellationWaitsForNoOtherCallersSwap(t *testing.T) {
 	t.Parallel()
 	silent, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = silent.Close() }()
 	s, err := New(Options{Addresses: []string{silent.Addr().String()}, MaxAttempts: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	swap := store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "t"}, Value: []byte("a")}
 	var to texts

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/store"
@@ -37,9 +38,7 @@ func TestAnUntrustedServerIsTriedAgainWithNewSecrets(t *testing.T) {
 	t.Parallel()
 	of := testpki.New("another CA")
 	listener, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{of.Issue("server").TLS()}, MinVersion: tls.VersionTLS12})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = listener.Close() }()
 	go func() {
 		for {
@@ -97,9 +96,7 @@ func TestClosedConnectionsAreNotUsed(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		if err := admin.Do(t.Context(), "client", "pause", 60_000, "write").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "client", "pause", 60_000, "write").Err())
 		var removing sync.WaitGroup
 		for range connections {
 			removing.Go(remove)
@@ -107,13 +104,9 @@ func TestClosedConnectionsAreNotUsed(t *testing.T) {
 		for s.Stats().Connections < connections {
 			time.Sleep(time.Millisecond)
 		}
-		if err := admin.Do(t.Context(), "client", "unpause").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "client", "unpause").Err())
 		removing.Wait()
-		if err := admin.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
 		remove()
 		if trips := s.Stats().BreakerTrips; trips > 0 {
 			t.Errorf("%s: the breaker opened %d times", name, trips)
@@ -160,14 +153,10 @@ func TestAURLOfTheOtherKindIsTold(t *testing.T) {
 		"redis://" + secure.Addr(): "as one does at a port with TLS, whose URL is rediss://",
 	} {
 		o, err := ParseURL(url)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		o.Timeout = 200 * time.Millisecond
 		s, err := New(o)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 		err = s.Ping(ctx)
 		cancel()
@@ -184,9 +173,7 @@ func TestAURLOfTheOtherKindIsTold(t *testing.T) {
 func TestErrorsDoNotQuoteThePassword(t *testing.T) {
 	t.Parallel()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var serving sync.WaitGroup
 	serving.Go(func() {
 		for {
@@ -210,9 +197,7 @@ func TestErrorsDoNotQuoteThePassword(t *testing.T) {
 		}
 	})
 	s, err := New(Options{Addresses: []string{listener.Addr().String()}, Password: "hunter2"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = s.Close(); _ = listener.Close(); serving.Wait() }()
 	_, timeErr := s.Time(t.Context())
 	for _, err := range []error{s.Ping(t.Context()), timeErr} {

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -56,18 +57,14 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 		for _, v := range values {
 			args = append(args, name, v)
 		}
-		if err := s.client.Do(t.Context(), oldFeedScript.args(true, []string{s.layout.feed(part)}, args...)...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.client.Do(t.Context(), oldFeedScript.args(true, []string{s.layout.feed(part)}, args...)...).Err())
 	}
 	ours := func(values ...string) {
 		var entries []store.FeedEntry
 		for _, v := range values {
 			entries = append(entries, store.FeedEntry{Key: key, Value: []byte(v)})
 		}
-		if err := s.AppendFeed(t.Context(), entries); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.AppendFeed(t.Context(), entries))
 	}
 	read := func(by func(after store.FeedPosition) store.FeedPage) (values []string, numbers []uint64) {
 		var after store.FeedPosition
@@ -84,20 +81,14 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	}
 	byOurs := func(after store.FeedPosition) store.FeedPage {
 		pages, err := s.ReadFeed(t.Context(), []store.FeedRead{{Part: part, After: after}}, 500)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return pages[0]
 	}
 	byOlder := func(after store.FeedPosition) store.FeedPage {
 		reply, err := s.client.Do(t.Context(), oldReadFeedScript.args(true, []string{s.layout.feed(part)}, feedID(after), 500, 32<<10)...).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		page, err := feedPage(reply)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return page
 	}
 	large := string(make([]byte, 8<<10)) // what the older version may write
@@ -121,9 +112,7 @@ func TestTwoVersionsShareTheFeed(t *testing.T) {
 	}
 	// The older one trims what the index of ours still has.
 	for range length / 10 {
-		if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: neighbour, Value: []byte("neighbour")}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.AppendFeed(t.Context(), []store.FeedEntry{{Key: neighbour, Value: []byte("neighbour")}}))
 	}
 	for range 10 * length {
 		older("x")
@@ -159,17 +148,13 @@ func TestTheFeedWithoutTheRightsForShares(t *testing.T) {
 	admin := server.Client(t)
 	for user, without := range map[string][]any{"neither": {"-xlen", "-xdel"}, "nodelete": {"-xdel"}, "nolength": {"-xlen"}, "documented": {"-zscore"}} {
 		rules := append([]any{"acl", "setuser", user, "on", ">secret", "~*", "+@all"}, without...)
-		if err := admin.Do(t.Context(), rules...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), rules...).Err())
 		s := openOn(t, fmt.Sprintf("redis://%s:secret@%s", user, server.Addr()), redistest.Prefix(t), func(o *Options) { o.FeedLength = feedParts * 200 })
 		part, other := s.layout.bucket(swapped)/feedBuckets, swapped
 		for i := range 3000 {
 			if i == 1500 {
 				other = neighbourOf(s, swapped)
-				if err := admin.Del(t.Context(), s.layout.feedIndex(part)).Err(); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, admin.Del(t.Context(), s.layout.feedIndex(part)).Err())
 			}
 			if err := s.AppendFeed(t.Context(), []store.FeedEntry{{Key: swapped, Value: []byte(fmt.Sprint(i))}}); err != nil {
 				t.Fatalf("%s: %v", user, err)

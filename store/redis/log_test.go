@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
@@ -21,9 +22,7 @@ func logged(t *testing.T) (s *redis.Store, key store.Key, name string) {
 	t.Cleanup(func() { _ = s.Close() })
 	key = store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	for _, value := range []string{"1", "2", "3"} {
-		if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte(value)}}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte(value)}}))
 	}
 	names, err := server.Client(t).Keys(t.Context(), prefix+"*}l:c/n/t").Result()
 	if err != nil || len(names) != 1 {
@@ -50,14 +49,10 @@ func TestForeignLogsAreUnreadable(t *testing.T) {
 			s, key, log := logged(t)
 			admin := redistest.Shared(t).Client(t)
 			for _, c := range commands {
-				if err := admin.Do(t.Context(), append([]any{c[0], log}, c[1:]...)...).Err(); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, admin.Do(t.Context(), append([]any{c[0], log}, c[1:]...)...).Err())
 			}
 			before, err := admin.Dump(t.Context(), log).Result()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if values, _, err := s.ReadLog(t.Context(), key, "", 10); !errors.Is(err, store.ErrUnreadable) {
 				t.Errorf("ReadLog returned %q, %v, want ErrUnreadable", values, err)
 			}
@@ -93,12 +88,8 @@ func TestEntriesFollowThoseKeptLonger(t *testing.T) {
 		element string
 		want    error
 	}{{"\x02" + number + number + "kept", nil}, {"\x01" + number + number + "kept", store.ErrUnreadable}, {"\x02" + number, store.ErrUnreadable}} {
-		if err := admin.Del(t.Context(), log, kept).Err(); err != nil {
-			t.Fatal(err)
-		}
-		if err := admin.RPush(t.Context(), kept, tc.element).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Del(t.Context(), log, kept).Err())
+		fatal.If(t, admin.RPush(t.Context(), kept, tc.element).Err())
 		if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("after")}}); !errors.Is(err, tc.want) {
 			t.Errorf("after %q: %v, want %v", tc.element, err, tc.want)
 		}
@@ -120,17 +111,13 @@ func TestPagesEndWhereElementsAreMissing(t *testing.T) {
 	t.Parallel()
 	s, key, log := logged(t)
 	_, next, err := s.ReadLog(t.Context(), key, "", 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	admin := redistest.Shared(t).Client(t)
 	elements, err := admin.LRange(t.Context(), log, 0, -1).Result()
 	if err != nil || len(elements) != 3 {
 		t.Fatalf("%q, %v", elements, err)
 	}
-	if err := admin.LRem(t.Context(), log, 1, elements[1]).Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, admin.LRem(t.Context(), log, 1, elements[1]).Err())
 	if values, _, err := s.ReadLog(t.Context(), key, next, 1); !errors.Is(err, store.ErrUnreadable) {
 		t.Errorf("from where elements are missing: %q, %v, want ErrUnreadable", values, err)
 	}
@@ -146,9 +133,7 @@ func TestPositionsOfOtherTimes(t *testing.T) {
 		t.Fatalf("position %q, %v", next, err)
 	}
 	admin := redistest.Shared(t).Client(t)
-	if err := admin.LTrim(t.Context(), log, 0, 0).Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, admin.LTrim(t.Context(), log, 0, 0).Err())
 	for _, tc := range []struct {
 		position string
 		want     []string
@@ -172,9 +157,7 @@ func TestPositionsOfOtherTimes(t *testing.T) {
 	if _, err := s.Delete(t.Context(), key); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("new")}}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.AppendLog(t.Context(), []store.LogEntry{{Key: key, Value: []byte("new")}}))
 	if values, _, err := s.ReadLog(t.Context(), key, next, 5); err != nil || len(values) > 0 {
 		t.Errorf("of a log that is gone: %q, %v, want nothing", values, err)
 	}
@@ -194,9 +177,7 @@ func TestMemoryOfTheFeed(t *testing.T) {
 			key := store.Key{Cluster: "production", Namespace: "shop", Target: "target-" + strings.Repeat("x", (i+j)%20)}
 			entries = append(entries, store.FeedEntry{Key: key, Value: make([]byte, 110)})
 		}
-		if err := s.AppendFeed(t.Context(), entries); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.AppendFeed(t.Context(), entries))
 	}
 	admin := server.Client(t)
 	names, err := admin.Keys(t.Context(), prefix+"*}f").Result()
@@ -206,9 +187,7 @@ func TestMemoryOfTheFeed(t *testing.T) {
 	bytes := int64(0)
 	for _, name := range slices.Concat(names, []string{names[0] + "t", names[1] + "t", names[2] + "t", names[3] + "t"}) {
 		usage, err := admin.MemoryUsage(t.Context(), name, 0).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		bytes += usage
 	}
 	t.Logf("%d bytes an entry of 110 bytes", bytes/n)

@@ -13,6 +13,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -41,9 +42,7 @@ func numbered(from, to int) (swaps []store.Swap) {
 func create(t *testing.T, s *redis.Store, swaps []store.Swap) {
 	t.Helper()
 	results, err := s.CompareAndSwapBatch(t.Context(), swaps)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i, r := range results {
 		if !r.Swapped {
 			t.Fatalf("%v was not created", swaps[i].Key)
@@ -57,9 +56,7 @@ func indexed(t *testing.T, c *goredis.Client, prefix string) (n int64) {
 	keys := c.Scan(t.Context(), 0, prefix+"*}i", 1000).Iterator()
 	for keys.Next(t.Context()) {
 		members, err := c.ZCard(t.Context(), keys.Val()).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		n += members
 	}
 	return n
@@ -90,14 +87,11 @@ func TestRecordsExpireByThemselves(t *testing.T) {
 		},
 	} {
 		began := time.Now()
-		if err := wrote.write(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, wrote.write())
 		for gone := false; !gone; time.Sleep(5 * time.Millisecond) {
 			var err error
-			if gone, err = wrote.missing(); err != nil {
-				t.Fatal(err)
-			}
+			gone, err = wrote.missing()
+			fatal.If(t, err)
 			// Redis counts in milliseconds.
 			if took := time.Since(began); gone && took < ttl-time.Millisecond || !gone && took > unhurried {
 				t.Fatalf("%s: gone after %s: %t, want it to expire after %s", what, took, gone, ttl)
@@ -118,9 +112,7 @@ func TestExpiredKeysLeaveTheIndexAsNewOnesCome(t *testing.T) {
 	if err := before.Close(); err != nil { // and with it its sweeps
 		t.Fatal(err)
 	}
-	if err := age(t.Context(), admin, prefix, 2*time.Hour); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, age(t.Context(), admin, prefix, 2*time.Hour))
 	if n := indexed(t, admin, prefix); n != old {
 		t.Fatalf("%d entries before, want %d", n, old)
 	}
@@ -146,9 +138,7 @@ func TestExpiredKeysLeaveTheIndexAsNewOnesCome(t *testing.T) {
 func TestConcurrentSwapsShareRoundTrips(t *testing.T) {
 	t.Parallel()
 	s := open(t, redistest.Shared(t).URL(), redistest.Prefix(t), nil)
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Ping(t.Context()))
 	const callers, swaps = 64, 50
 	before := s.Stats()
 	var running sync.WaitGroup
@@ -183,9 +173,7 @@ func TestACallerThatGivesUpIsAlone(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
 	s := open(t, server.URL(), redistest.Prefix(t), nil)
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Ping(t.Context()))
 	server.Pause()
 	ctx, cancel := context.WithCancel(t.Context())
 	errs := make([]error, 40)
@@ -256,9 +244,7 @@ func TestCallsGoOnWithoutSentinels(t *testing.T) {
 		o.Timeout, o.BreakerFailures, o.MaxAttempts = unhurried, 1, 1
 		o.PoolSize = 10_000 // after so many failures go-redis has a goroutine that outlives the test
 	})
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Ping(t.Context()))
 	sentinel.Sentinels()[0].Kill()
 	master := sentinel.Servers()[0]
 	master.Pause()
@@ -381,9 +367,7 @@ func TestAShardThatIsAway(t *testing.T) {
 	}
 	victim := cluster.Masters()[0]
 	victim.Kill()
-	if err := s.Ping(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Ping(t.Context()))
 	if err := s.Lacking(); !errors.Is(err, store.ErrUnavailable) || !strings.Contains(err.Error(), victim.Addr()) {
 		t.Errorf("it lacks %v, want %s", err, victim.Addr())
 	}
@@ -406,9 +390,7 @@ func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	s := open(t, server.URL(), redistest.Prefix(t), nil)
 	create(t, s, numbered(0, 300))
 	for round := range 3 {
-		if err := admin.ScriptFlush(t.Context()).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.ScriptFlush(t.Context()).Err())
 		create(t, s, numbered(300*(round+1), 300*(round+2)))
 	}
 	stats := s.Stats()
@@ -424,9 +406,7 @@ func TestDeletedPartsLeaveNothing(t *testing.T) {
 	prefix := redistest.Prefix(t)
 	s := open(t, server.URL(), prefix, nil)
 	specs, err := s.Part(store.Specs, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 	for _, remove := range []func(store.Version) (bool, error){
 		func(store.Version) (bool, error) { return specs.Delete(t.Context(), key) },
@@ -512,9 +492,7 @@ func moving(t *testing.T, cluster *redistest.Cluster, prefix string) (moveRest f
 	do(into, "cluster", "setslot", slot, "importing", do(from, "cluster", "myid"))
 	do(from, "cluster", "setslot", slot, "migrating", do(into, "cluster", "myid"))
 	host, port, err := net.SplitHostPort(to.Addr())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	move := func(keys []any) { do(from, append([]any{"migrate", host, port, "", 0, 5000, "keys"}, keys...)...) }
 	move([]any{keys[0]})
 	return func() {

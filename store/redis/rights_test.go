@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -24,9 +25,7 @@ func setUser(t *testing.T, admin *goredis.Client, rights ...string) {
 	for _, right := range rights {
 		args = append(args, right)
 	}
-	if err := admin.Do(t.Context(), args...).Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, admin.Do(t.Context(), args...).Err())
 }
 
 // wantLack fails the test unless Ping says that a right is missing, in the words of Redis' command. It gives the user
@@ -46,9 +45,7 @@ func wantLack(t *testing.T, s *redis.Store, right string, nodes ...*goredis.Clie
 		args = append(args, word)
 	}
 	for _, node := range nodes {
-		if err := node.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, node.Do(t.Context(), args...).Err())
 	}
 	if err := s.Ping(t.Context()); err != nil {
 		t.Errorf("with %s again: %v", right, err)

@@ -14,6 +14,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -23,17 +24,13 @@ var swapped = store.Key{Cluster: "c", Namespace: "n", Target: "t"}
 func openOn(t *testing.T, url, prefix string, change func(*Options)) *Store {
 	t.Helper()
 	o, err := ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.KeyPrefix, o.Timeout = prefix, time.Minute // however busy the machine is
 	if change != nil {
 		change(&o)
 	}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
@@ -86,9 +83,7 @@ type lossy struct {
 func newLossy(t *testing.T, address string) *lossy {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l := &lossy{listener: listener}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -180,9 +175,7 @@ func TestLostReplies(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	at, err := ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	proxy := newLossy(t, at.Addresses[0])
 	s := openOn(t, server.URL(), redistest.Prefix(t), func(o *Options) {
 		o.Addresses, o.PoolSize = []string{proxy.listener.Addr().String()}, 1
@@ -213,9 +206,7 @@ func TestLostReplies(t *testing.T) {
 		}
 	})
 	entry := []store.LogEntry{{Key: swapped, Value: []byte("entry")}}
-	if err := s.AppendLog(t.Context(), entry); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.AppendLog(t.Context(), entry))
 	lose("append log", appendScript, 0, func() {
 		if err := s.AppendLog(t.Context(), entry); !errors.Is(err, store.ErrUnavailable) {
 			t.Errorf("the log: %v", err)
@@ -240,9 +231,7 @@ func TestASwapThatWasOvertakenIsInDoubt(t *testing.T) {
 	t.Parallel()
 	server := redistest.Shared(t)
 	at, err := ParseURL(server.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	prefix := redistest.Prefix(t)
 	proxy, other := newLossy(t, at.Addresses[0]), openOn(t, server.URL(), prefix, nil)
 	proxy.meanwhile = func() {
@@ -277,9 +266,7 @@ func TestDeletionsOnAFullServerAreKnown(t *testing.T) {
 	if _, err := s.CompareAndSwap(t.Context(), store.Swap{Key: swapped, Value: []byte("a")}); err != nil {
 		t.Fatal(err)
 	}
-	if err := server.Client(t).ConfigSet(t.Context(), "maxmemory", "1").Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, server.Client(t).ConfigSet(t.Context(), "maxmemory", "1").Err())
 	if _, err := s.CompareAndSwap(t.Context(), store.Swap{Key: store.Key{Cluster: "c", Namespace: "n", Target: "other"}, Value: []byte("b")}); !errors.Is(err, store.ErrUnavailable) {
 		t.Fatalf("the server is not full: %v", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -39,8 +40,6 @@ func TestInstancesAgreeOnSecrets(t *testing.T) {
 	if again := agree("a"); !bytes.Equal(first, again) {
 		t.Errorf("it was %q, and is %q", first, again)
 	}
-	if err := server.Client(t).Del(t.Context(), prefix+"secret:a").Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, server.Client(t).Del(t.Context(), prefix+"secret:a").Err())
 	agree("a")
 }

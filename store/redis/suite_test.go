@@ -9,6 +9,7 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -46,18 +47,14 @@ type opener struct {
 func (o *opener) open(t testing.TB, prefix string, change func(*redis.Options)) *redis.Store {
 	t.Helper()
 	options, err := redis.ParseURL(o.url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	options.KeyPrefix, options.LogLength, options.KeptLength, options.FeedLength = prefix, logLength, keptLength, feedLength
 	options.Timeout = unhurried
 	if change != nil {
 		change(&options)
 	}
 	s, err := redis.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.prefixes == nil {
@@ -85,9 +82,7 @@ func suite(t *testing.T, url string, each func(ctx context.Context, f func(conte
 			Expiring: func(t testing.TB) (storetest.Engine, time.Duration, func(time.Duration)) {
 				prefix := redistest.Prefix(t)
 				pass := func(d time.Duration) {
-					if err := each(t.Context(), func(ctx context.Context, c *goredis.Client) error { return age(ctx, c, prefix, d) }); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, each(t.Context(), func(ctx context.Context, c *goredis.Client) error { return age(ctx, c, prefix, d) }))
 				}
 				return o.open(t, prefix, func(options *redis.Options) { options.TTL = expiry }), expiry, pass
 			},
@@ -134,9 +129,7 @@ func TestSuiteOnAPart(t *testing.T) {
 	open := func(t testing.TB, prefix string) storetest.Engine {
 		s := o.open(t, prefix, nil)
 		part, err := s.Part(store.Specs, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		e := partEngine{part, part.(store.Log), s}
 		o.mu.Lock()
 		defer o.mu.Unlock()

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
 
@@ -36,9 +37,7 @@ func TestParseURL(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			t.Parallel()
 			got, err := redis.ParseURL(tc.url, tc.further...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if (got.TLS != nil) != tc.tls {
 				t.Errorf("TLS: %v", got.TLS)
 			}

@@ -18,6 +18,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -76,9 +77,7 @@ func (w *worker) feeds() []store.FeedEntry {
 		e.Value = w.large[:store.MaxFeedEntryBytes-e.Bytes()]
 		entries = append(entries, e)
 	}
-	if err := w.s.AppendFeed(w.t.Context(), entries); err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, w.s.AppendFeed(w.t.Context(), entries))
 	return entries
 }
 
@@ -89,9 +88,7 @@ func (w *worker) announce(n, expired int) {
 		if i < expired {
 			at = 1
 		}
-		if err := w.admin.ZAdd(w.t.Context(), w.s.options.KeyPrefix+store.InstancesList, goredis.Z{Score: at, Member: fmt.Sprint(i, string(w.large[:100]))}).Err(); err != nil {
-			w.t.Fatal(err)
-		}
+		fatal.If(w.t, w.admin.ZAdd(w.t.Context(), w.s.options.KeyPrefix+store.InstancesList, goredis.Z{Score: at, Member: fmt.Sprint(i, string(w.large[:100]))}).Err())
 	}
 }
 
@@ -309,9 +306,7 @@ func sizeOf(reply any) (n int) {
 func monitor(t *testing.T, address string) <-chan string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := conn.Write([]byte("MONITOR\r\n")); err != nil {
 		t.Fatal(err)
@@ -348,9 +343,7 @@ func words(t *testing.T, line string) (args []any) {
 		}
 		line = line[len(word):]
 		text, err := strconv.Unquote(word)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		args = append(args, text)
 	}
 	return args
@@ -361,9 +354,7 @@ func declaredScripts(t *testing.T) (names []string) {
 	t.Helper()
 	//nolint:staticcheck // a package of one directory without build tags
 	packages, err := parser.ParseDir(token.NewFileSet(), ".", func(f fs.FileInfo) bool { return !strings.HasSuffix(f.Name(), "_test.go") }, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range packages {
 		ast.Inspect(p, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -75,9 +76,7 @@ func (set *benchmarkSet) swapBatch(b *testing.B, e Engine, from, to int) {
 		swaps[i] = store.Swap{Key: set.keys[from+i], Old: set.versions[from+i], Value: set.value}
 	}
 	results, err := e.CompareAndSwapBatch(b.Context(), swaps)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	for i, res := range results {
 		if !res.Swapped {
 			b.Fatalf("lost a race without a competitor: %v, %s", swaps[i].Key, show(res.Record))
@@ -188,8 +187,6 @@ func benchmarkAppendLog(b *testing.B, e Engine, set *benchmarkSet) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		entry := store.LogEntry{Key: set.keys[i%benchmarkBatch], Value: set.value}
-		if err := e.AppendLog(b.Context(), []store.LogEntry{entry}); err != nil {
-			b.Fatal(err)
-		}
+		fatal.If(b, e.AppendLog(b.Context(), []store.LogEntry{entry}))
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -64,9 +65,7 @@ func countUp(t *testing.T, engines ...Engine) {
 	})
 	for i, h := range histories {
 		rec, err := engines[0].Load(t.Context(), counters[i])
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		h.check(t, rec, workers*rounds/len(counters))
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -203,9 +204,7 @@ func testFeedPosition(t *testing.T, s suite) {
 	r.want(r.read(0), key("a"))
 	clear(r.after)
 	pages, err := r.feed.ReadFeed(t.Context(), r.reads(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for part := range pages {
 		r.after[part] = pages[part].Newest
 	}
@@ -289,9 +288,7 @@ func testFeedReads(t *testing.T, s suite) {
 		r.append(key(fmt.Sprint(i)), "value")
 	}
 	all, err := r.feed.ReadFeed(t.Context(), r.reads(), 100)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if pages, err := r.feed.ReadFeed(t.Context(), nil, 100); err != nil || len(pages) > 0 {
 		t.Errorf("of no part: %v, %v", pages, err)
 	}
@@ -337,9 +334,7 @@ func testFeedShares(t *testing.T, s suite) {
 			burst = append(burst, store.FeedEntry{Key: k, Value: []byte("burst")})
 		}
 		for part := range slices.Chunk(burst, 200) {
-			if err := r.feed.AppendFeed(t.Context(), part); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, r.feed.AppendFeed(t.Context(), part))
 		}
 		left, mine := 0, 0
 		for _, item := range r.all() {

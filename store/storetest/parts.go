@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 )
 
@@ -44,9 +45,7 @@ func (f fixture) part(part store.Part, ttl time.Duration) fixture {
 func (f fixture) records(part store.Part, ttl time.Duration) store.PartStore {
 	f.t.Helper()
 	s, err := f.asParts().Part(part, ttl)
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, err)
 	return s
 }
 
@@ -192,9 +191,7 @@ func testPartsEnd(t *testing.T, s suite) {
 	if _, err := specs.Load(t.Context(), key("target")); err != nil {
 		t.Errorf("a part closed by itself: %v", err)
 	}
-	if err := f.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, f.Close())
 	if _, err := specs.Load(t.Context(), key("target")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("the part of a closed engine: %v, want ErrClosed", err)
 	}
@@ -274,17 +271,13 @@ func testLoadVersions(t *testing.T, s suite) {
 	}
 	want("created")
 	before, err := records.LoadVersions(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	specs.replace(keys[1], before[1], "spec") // the same value
 	specs.mustDelete(keys[2])
 	specs.create(keys[3], "spec")
 	want("changed")
 	after, err := records.LoadVersions(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range keys {
 		if changed := i >= 1 && i <= 3; (after[i] != before[i]) != changed {
 			t.Errorf("the version of %v was %q and is %q", keys[i], before[i], after[i])

@@ -10,7 +10,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,10 +21,12 @@ import (
 	goredis "github.com/redis/go-redis/v9"
 	"go.uber.org/zap"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 var update = flag.Bool("update", false, "write testdata anew, as a release does")
@@ -60,39 +61,17 @@ const prefix = "compatibility:"
 func serve(t *testing.T, r *redistest.Server) string {
 	t.Helper()
 	o, err := redis.ParseURL(r.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	o.KeyPrefix, o.Timeout = prefix, time.Minute // other tests may keep the processors busy
 	engine, err := redis.New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = engine.Close() })
 	options := server.DefaultOptions()
 	options.Log, options.AllowEvaluationTime, options.MaxClockSkew, options.RequestTimeout = zap.NewNop(), true, 0, 5*time.Minute
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	listen := func() net.Listener {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		return l
-	}
-	grpc, rest := listen(), listen()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, grpc, rest) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		_ = engine.Close()
-	})
-	return "http://" + rest.Addr().String()
+	fatal.If(t, err)
+	_, address := testserver.Serve(t, srv)
+	return "http://" + address
 }
 
 // ask makes a step and returns the answer of a success.
@@ -101,13 +80,9 @@ func ask(t *testing.T, address string, s step) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	request, err := http.NewRequestWithContext(ctx, s.Method, address+s.Path, bytes.NewReader(s.Body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = response.Body.Close() }()
 	body, err := io.ReadAll(response.Body)
 	if err != nil || response.StatusCode != http.StatusOK {
@@ -175,9 +150,7 @@ func dump(t *testing.T, client *goredis.Client) []key {
 	t.Helper()
 	ctx := t.Context()
 	names, err := client.Keys(ctx, prefix+"*").Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	slices.Sort(names)
 	var all []key
 	for _, name := range names {
@@ -208,9 +181,7 @@ func load(t *testing.T, client *goredis.Client, keys []key) {
 	for _, k := range keys {
 		for i, v := range k.Values {
 			raw, err := hex.DecodeString(v)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			switch k.Type {
 			case "string":
 				err = client.Set(ctx, prefix+k.Name, raw, 0).Err()
@@ -221,9 +192,7 @@ func load(t *testing.T, client *goredis.Client, keys []key) {
 			default:
 				err = client.Restore(ctx, prefix+k.Name, 0, string(raw)).Err()
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 		}
 	}
 }
@@ -306,9 +275,7 @@ func TestWhatWasStoredIsReadAndDecidedUpon(t *testing.T) {
 		t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 			raw := testpages.Read(t, file)
 			var s stored
-			if err := json.Unmarshal([]byte(raw), &s); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(raw), &s))
 			r := redistest.Start(t, redistest.Config{})
 			load(t, r.Client(t), s.Keys)
 			address := serve(t, r)
@@ -334,10 +301,6 @@ func write(t *testing.T, file string) {
 		s.Steps[i].Want = ask(t, address, s.Steps[i])
 	}
 	raw, err := json.MarshalIndent(s, "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, append(raw, '\n'), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(file, append(raw, '\n'), 0o644))
 }

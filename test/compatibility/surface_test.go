@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -26,9 +27,7 @@ const advice = "users' scripts, dashboards and files name it. Keep it, deprecate
 func listed(t *testing.T, file string, today []string, stillWorks func(line string) bool) {
 	t.Helper()
 	if *update {
-		if err := os.WriteFile(file, []byte(strings.Join(today, "\n")+"\n"), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(strings.Join(today, "\n")+"\n"), 0o644))
 	}
 	raw := testpages.Read(t, file)
 	lines := strings.Split(strings.TrimSpace(raw), "\n")
@@ -57,9 +56,7 @@ func commandsAndFlags(t *testing.T, bin string) []string {
 		folder := t.TempDir()
 		run(t, filepath.Join(bin, program), "man", folder)
 		pages, err := filepath.Glob(folder + "/*.1")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, page := range pages {
 			raw := testpages.Read(t, page)
 			text := raw
@@ -121,9 +118,7 @@ func seeSources(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 }
 
 var metricRow = regexp.MustCompile("(?m)^\\| `([a-z0-9_]+)` \\| ([a-z]+) \\| ([^|]*) \\|")

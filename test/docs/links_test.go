@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 )
 
@@ -63,9 +64,7 @@ var read = sync.OnceValues(func() (repository, error) {
 func markdownFiles(t *testing.T) repository {
 	t.Helper()
 	all, err := read()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(all.pages) < 60 {
 		t.Fatalf("only %d Markdown files were found", len(all.pages))
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/arena"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -97,9 +98,7 @@ func TestALongHistory(t *testing.T) {
 	room := make([]byte, 0, len(value)+1024)
 	var known record.Record
 	check(t, "an hour of seconds", allocations(100, func() {
-		if err := reads.DecodePacked(value, &known); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reads.DecodePacked(value, &known))
 		_, known.History = recommender.RecommendIn(&decides, began.Add(time.Second), &request.Input, &known.History)
 		room = reads.Append(room[:0], &known)
 	}))
@@ -120,9 +119,7 @@ var swapped = make([]byte, 260)
 func TestSwaps(t *testing.T) {
 	counted(t)
 	engine, err := openRedis(redistest.Start(t, redistest.Config{}).URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = engine.Close() })
 	one := store.Swap{Key: key(0), Value: swapped}
 	check(t, "swap", allocations(full, func() {

@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // process is one that serves.
@@ -29,30 +31,22 @@ type process struct {
 func start(t *testing.T, s settings) *process {
 	t.Helper()
 	encoded, err := json.Marshal(s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cmd := exec.Command(os.Args[0])
 	// One processor, so that there is one of each of the runtime's caches and pools.
 	cmd.Env = append(os.Environ(), serveKey+"="+string(encoded), "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	p := &process{t: t}
 	output, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.input, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	p.input, err = cmd.StdinPipe()
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	p.answers = bufio.NewReader(output)
 	address := p.line()
-	if p.conn, err = grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec))); err != nil {
-		t.Fatal(err)
-	}
+	p.conn, err = grpc.NewClient("passthrough:"+address, grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(codec)))
+	fatal.If(t, err)
 	t.Cleanup(func() {
 		_ = p.conn.Close()
 		_ = p.input.Close()
@@ -79,9 +73,7 @@ func (p *process) counts() (c counts) {
 	if _, err := io.WriteString(p.input, "\n"); err != nil {
 		p.t.Fatal(err)
 	}
-	if err := json.Unmarshal([]byte(p.line()), &c); err != nil {
-		p.t.Fatal(err)
-	}
+	fatal.If(p.t, json.Unmarshal([]byte(p.line()), &c))
 	return c
 }
 

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
 
@@ -20,9 +21,7 @@ const perBatch = 100
 func (p *process) call(method string, message []byte) {
 	p.t.Helper()
 	size := 0
-	if err := p.conn.Invoke(p.t.Context(), method, &message, &size); err != nil {
-		p.t.Fatal(err)
-	}
+	fatal.If(p.t, p.conn.Invoke(p.t.Context(), method, &message, &size))
 	if size < 256 {
 		p.t.Fatalf("an answer of %d bytes", size)
 	}
@@ -52,14 +51,10 @@ func (p *process) stream(a *asked, n int) cost {
 	p.t.Helper()
 	stream, err := p.conn.NewStream(p.t.Context(), &grpc.StreamDesc{ServerStreams: true, ClientStreams: true},
 		setpointv1.RecommendationService_StreamRecommend_FullMethodName)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	fatal.If(p.t, err)
 	return p.measure(n, func() {
 		message, size := a.streamed(), 0
-		if err := stream.SendMsg(&message); err != nil {
-			p.t.Fatal(err)
-		}
+		fatal.If(p.t, stream.SendMsg(&message))
 		if err := stream.RecvMsg(&size); err != nil || size < 256 {
 			p.t.Fatalf("an answer of %d bytes: %v", size, err)
 		}
@@ -105,13 +100,9 @@ func bytesToRedis(t *testing.T, client *goredis.Client, n int, operation func())
 	read := func() float64 {
 		t.Helper()
 		info, err := client.InfoMap(t.Context(), "stats").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		bytes, err := strconv.ParseFloat(info["Stats"]["total_net_input_bytes"], 64)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return bytes
 	}
 	bytes := func(do func()) float64 {

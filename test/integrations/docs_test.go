@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -165,9 +166,7 @@ func TestAllManifestsOfThePagesAreRead(t *testing.T) {
 		var kinds []string
 		for _, text := range blocks(t, page, "yaml") {
 			var meta metav1.TypeMeta
-			if err := yaml.Unmarshal([]byte(text), &meta); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, yaml.Unmarshal([]byte(text), &meta))
 			if meta.Kind != "" {
 				kinds = append(kinds, meta.Kind)
 			}
@@ -229,9 +228,7 @@ func TestThePageOfDatadog(t *testing.T) {
 		Endpoint string            `json:"endpoint"`
 		Settings map[string]string `json:"settings"`
 	}
-	if err := json.Unmarshal([]byte(dpa.Annotations["autoscaling.datadoghq.com/custom-recommender"]), &custom); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(dpa.Annotations["autoscaling.datadoghq.com/custom-recommender"]), &custom))
 	if reply, err := ask(s.http, s.url+pathOf(t, custom.Endpoint), "datadog-cluster-agent", w.request()); err != nil || reply.GetTargetReplicas() != w.replicas {
 		t.Errorf("the cluster agent is told %v, %v", reply, err)
 	}
@@ -270,9 +267,7 @@ func TestThePageOfWebhooks(t *testing.T) {
 	var general generalPodAutoscaler
 	manifest(t, "http-contracts.md", "GeneralPodAutoscaler", &general)
 	parameters, err := json.Marshal(general.Spec.Webhook.Parameters)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	told("GPA", "clusters/default/namespaces/shop/targets/web", general.Spec.Webhook.URL,
 		fmt.Sprintf(`{"request": {"uid": "u", "name": %q, "namespace": %q, "parameters": %s, "currentReplicas": 4}, "response": null}`,
 			general.Spec.ScaleTargetRef.Name, general.Namespace, parameters))

@@ -18,6 +18,8 @@ import (
 	"github.com/getkin/kin-openapi/openapi3filter"
 	"github.com/getkin/kin-openapi/routers"
 	"github.com/getkin/kin-openapi/routers/gorillamux"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // described asks as a caller that knows the service by its OpenAPI document, as generated clients do.
@@ -30,9 +32,7 @@ type described struct {
 func (d *described) ask(t *testing.T, method, path, body string) (code int, answer []byte, err error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, d.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	req.Header.Set("Content-Type", "application/json")
 	route, parameters, err := d.router.FindRoute(req)
 	if err != nil {
@@ -42,13 +42,10 @@ func (d *described) ask(t *testing.T, method, path, body string) (code int, answ
 		Options: &openapi3filter.Options{AuthenticationFunc: openapi3filter.NoopAuthenticationFunc, IncludeResponseStatus: true, MultiError: true}}
 	unfit := openapi3filter.ValidateRequest(t.Context(), in)
 	resp, err := d.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
-	if answer, err = io.ReadAll(resp.Body); err != nil {
-		t.Fatal(err)
-	}
+	answer, err = io.ReadAll(resp.Body)
+	fatal.If(t, err)
 	if unfit == nil {
 		unfit = openapi3filter.ValidateResponse(context.Background(), &openapi3filter.ResponseValidationInput{
 			RequestValidationInput: in, Status: resp.StatusCode, Header: resp.Header, Body: io.NopCloser(bytes.NewReader(answer)), Options: in.Options,
@@ -61,17 +58,11 @@ func (d *described) ask(t *testing.T, method, path, body string) (code int, answ
 func describe(t *testing.T, s *service) (*described, *openapi3.T) {
 	t.Helper()
 	document, err := openapi3.NewLoader().LoadFromData([]byte(s.ask(t, http.MethodGet, "/openapi.json", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := document.Validate(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, document.Validate(t.Context()))
 	document.Servers = openapi3.Servers{{URL: s.url}}
 	router, err := gorillamux.NewRouter(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &described{s, router}, document
 }
 
@@ -143,9 +134,7 @@ func TestTheServiceIsAsItsDocumentSays(t *testing.T) {
 
 	// Each required field of the request is taken out, and each word replaced, in turn.
 	var whole map[string]any
-	if err := json.Unmarshal([]byte(recommend), &whole); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(recommend), &whole))
 	schema := document.Paths.Find("/v1/clusters/{cluster}/namespaces/{namespace}/targets/{target}:recommend").Post.RequestBody.Value.Content["application/json"].Schema
 	tried := 0
 	spoil(schema, whole, "", func(where string, of change) {
@@ -217,18 +206,14 @@ func TestRequiredFieldsAreWhatTheServiceRequires(t *testing.T) {
 		{"POST", "/v1/simulations:run", "/v1/simulations:run", `{"specs": [{"name": "x", "spec": {"maxReplicas": 4}, "options": ` + options + `}], "workload": {"usagePerLoad": ["100m"]}, "load": [{"offset": "0s", "value": 3}, {"offset": "60s", "value": 4}], "duration": "60s"}`},
 	} {
 		var whole map[string]any
-		if err := json.Unmarshal([]byte(c.body), &whole); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(c.body), &whole))
 		// A stream's answers are lines, which the schemas of one answer do not fit.
 		fits := func(err error) bool {
 			return err == nil || strings.HasSuffix(c.path, ":run") && !strings.Contains(err.Error(), "request body")
 		}
 		ask := func() (int, []byte, error) {
 			body, err := json.Marshal(whole)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			return d.ask(t, c.method, c.path, string(body))
 		}
 		if code, answer, err := ask(); code != 200 || !fits(err) {

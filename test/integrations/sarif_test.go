@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/check"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -26,13 +27,9 @@ var _ sarif.Report
 func schemaOfSARIF(t *testing.T) *gojsonschema.Schema {
 	t.Helper()
 	folder, err := exec.CommandContext(t.Context(), "go", "list", "-f", "{{.Dir}}", "github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	file, err := parser.ParseFile(gotoken.NewFileSet(), filepath.Join(strings.TrimSpace(string(folder)), "schema.go"), nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	literal, ok := file.Scope.Lookup("schema").Decl.(*ast.ValueSpec).Values[0].(*ast.BasicLit)
 	if !ok {
 		t.Fatal("schema is no text")
@@ -42,9 +39,7 @@ func schemaOfSARIF(t *testing.T) *gojsonschema.Schema {
 		t.Fatalf("%v: %.200s", err, text)
 	}
 	schema, err := gojsonschema.NewSchema(gojsonschema.NewStringLoader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return schema
 }
 
@@ -54,9 +49,7 @@ func TestSARIFIsThatOfTheSchema(t *testing.T) {
 	schema := schemaOfSARIF(t)
 	problems := func(data string) []gojsonschema.ResultError {
 		result, err := schema.Validate(gojsonschema.NewStringLoader(data))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return result.Errors()
 	}
 	hpa := testpages.Read(t, "../../examples/simulation/hpa.yaml")
@@ -71,20 +64,12 @@ func TestSARIFIsThatOfTheSchema(t *testing.T) {
 		for _, file := range []string{"web.yaml", "we b%|\n::error::`ü\x1b.yaml", "-", `C:\x\web.yaml`, "/../web.yaml"} {
 			in := &check.Input{Settings: check.Defaults(), Changes: &check.Changes{Old: check.NewSide(asIs), New: check.NewSide(asIs)}}
 			in.Settings.Existing = true
-			if err := in.Changes.Old.Read(file, strings.NewReader(old)); err != nil {
-				t.Fatal(err)
-			}
-			if err := in.Changes.New.Read(file, strings.NewReader(now)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, in.Changes.Old.Read(file, strings.NewReader(old)))
+			fatal.If(t, in.Changes.New.Read(file, strings.NewReader(now)))
 			report, err := check.Run(t.Context(), in)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var out bytes.Buffer
-			if err := report.WriteSARIF(&out, "v1"); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, report.WriteSARIF(&out, "v1"))
 			if found := problems(out.String()); len(found) > 0 {
 				t.Errorf("%s, %q: %v", name, file, found)
 			}

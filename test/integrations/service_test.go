@@ -1,12 +1,10 @@
 package integrations
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -18,11 +16,13 @@ import (
 	"google.golang.org/protobuf/encoding/protojson"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
 	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 const target = "clusters/demo/namespaces/shop/targets/web"
@@ -54,32 +54,11 @@ func start(t testing.TB, changes ...func(*server.Options)) *service {
 	}
 	engine := memory.New(memory.Options{})
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	grpcListener, httpListener := listen(t), listen(t)
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, grpcListener, httpListener) }()
-	t.Cleanup(func() {
-		s.http.CloseIdleConnections()
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-	})
-	s.address = httpListener.Addr().String()
+	fatal.If(t, err)
+	_, s.address = testserver.Serve(t, srv)
+	t.Cleanup(s.http.CloseIdleConnections)
 	s.url = "http://" + s.address
 	return s
-}
-
-func listen(t testing.TB) net.Listener {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return l
 }
 
 // guarded makes a service authenticate callers.
@@ -87,22 +66,16 @@ func guarded(t testing.TB) func(*server.Options) {
 	t.Helper()
 	sum := sha256.Sum256([]byte(token))
 	file := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(file, fmt.Appendf(nil, "tokens:\n  - {identity: shop, sha256: %q}\n", hex.EncodeToString(sum[:])), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, fmt.Appendf(nil, "tokens:\n  - {identity: shop, sha256: %q}\n", hex.EncodeToString(sum[:])), 0o600))
 	authenticator, err := auth.New(auth.Options{TokensFile: file, Certificates: true, Files: files.Options{Interval: -1}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	grants := `
 grants:
   - {identities: ["token:shop", "certificate:cn:wpa"], clusters: [demo], namespaces: [shop], verbs: [recommend, configure]}
 `
 	p, err := policy.Parse("policy.yaml", []byte(grants))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return func(o *server.Options) {
 		o.Access = &server.Access{Authenticator: authenticator, Policy: files.Fixed(p)}
 	}
@@ -112,14 +85,10 @@ grants:
 func (s *service) ask(t testing.TB, method, path, body string) string {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	req.Header.Set("Authorization", "Bearer "+token)
 	resp, err := s.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
 	if err != nil || resp.StatusCode != http.StatusOK {
@@ -147,8 +116,6 @@ func (s *service) want(t testing.TB, replicas int) {
 func (s *service) poll(t testing.TB) *setpointv1.Recommendation {
 	t.Helper()
 	r := &setpointv1.Recommendation{}
-	if err := protojson.Unmarshal([]byte(s.ask(t, http.MethodGet, "/v1/"+target+"/recommendation", "")), r); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(s.ask(t, http.MethodGet, "/v1/"+target+"/recommendation", "")), r))
 	return r
 }

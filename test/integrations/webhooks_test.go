@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // fleet is a fleet of Agones and its FleetAutoscaler, by the rules of
@@ -57,18 +59,12 @@ func (f *fleet) sync(t *testing.T, s *service) (int, error) {
 		asked.Request.CurrentReplicas = &f.replicas
 	}
 	body, err := json.Marshal(asked)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	resp, err := s.http.Post(s.url+"/v1/integrations/"+f.contract+"/clusters/demo", "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	var answer review
-	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.NewDecoder(resp.Body).Decode(&answer))
 	if answer.Response == nil {
 		t.Fatal("an answer without a response")
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -99,9 +100,7 @@ func TestTheLayoutHasEveryFolder(t *testing.T) {
 	seen := 0
 	for _, parent := range []string{"", "test/", "internal/", "server/"} {
 		entries, err := os.ReadDir(filepath.Join(root, parent))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, entry := range entries {
 			name := entry.Name()
 			if !entry.IsDir() || strings.HasPrefix(name, ".") || name == "bin" || name == "node_modules" {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -26,9 +27,7 @@ func TestMakeTestFindsOnlyANewcomersPrograms(t *testing.T) {
 		script := exec.CommandContext(t.Context(), "../../scripts/newcomer-path.sh", folder)
 		script.Env = append(os.Environ(), "CI="+ci, "PATH="+installed+":"+os.Getenv("PATH"))
 		out, err := script.Output()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return strings.TrimSpace(string(out))
 	}
 	if got := path(""); !strings.HasPrefix(got, installed+":") {

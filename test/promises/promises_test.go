@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -41,9 +42,7 @@ func held(name, file string) bool {
 
 func TestEveryPromiseNamesATestThatExists(t *testing.T) {
 	all, err := Read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, p := range all {
 		if len(p.Tests) == 0 {
 			t.Errorf("nothing holds %q: write a test, or take the promise back", p.Text)
@@ -65,9 +64,7 @@ func TestEveryPromiseNamesATestThatExists(t *testing.T) {
 // Each promise has its mend taken out by command mutate, or a reason why not.
 func TestEveryPromiseHasAMutation(t *testing.T) {
 	all, err := Read(root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	held := make(map[*Promise]bool)
 	for _, m := range Mutations {
 		p, err := Of(all, m.Promise)

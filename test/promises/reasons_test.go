@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/limit"
@@ -23,9 +24,7 @@ func constants(t *testing.T, pick func(name, kind string) bool, files ...string)
 	t.Helper()
 	for _, file := range files {
 		parsed, err := parser.ParseFile(token.NewFileSet(), filepath.Join("../..", file), nil, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ast.Inspect(parsed, func(n ast.Node) bool {
 			spec, ok := n.(*ast.ValueSpec)
 			if !ok || len(spec.Values) != len(spec.Names) {
@@ -39,9 +38,7 @@ func constants(t *testing.T, pick func(name, kind string) bool, files ...string)
 				literal, ok := spec.Values[i].(*ast.BasicLit)
 				if ok && literal.Kind == token.STRING && pick(name.Name, kind) {
 					value, err := strconv.Unquote(literal.Value)
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 					values = append(values, value)
 				}
 			}

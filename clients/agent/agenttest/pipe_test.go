@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A call that takes an hour of fake time takes no real time.
@@ -27,9 +28,7 @@ func TestAServerBehindAPipe(t *testing.T) {
 		began := time.Now()
 		for range 3 {
 			answer, err := (&http.Client{Transport: transport}).Get("http://anywhere/path")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			body, err := io.ReadAll(answer.Body)
 			_ = answer.Body.Close()
 			if string(body) != "anywhere/path" || err != nil {

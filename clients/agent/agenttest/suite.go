@@ -19,6 +19,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Run runs the suite against an adapter. Each test gets its own world and server, made in its
@@ -82,9 +83,8 @@ func (k *kit) start(options agent.Options) {
 	}
 	options.Cluster, options.Period, options.FirstWait, options.Log = "demo", Period, -1, k.log
 	var err error
-	if k.driver, err = agent.NewDriver(&counting{k.Platform(), &k.reads, k.fleet}, agent.Service{Calls: k.service}, options, agent.DriverOptions{}); err != nil {
-		k.t.Fatal(err)
-	}
+	k.driver, err = agent.NewDriver(&counting{k.Platform(), &k.reads, k.fleet}, agent.Service{Calls: k.service}, options, agent.DriverOptions{})
+	fatal.If(k.t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- k.driver.Run(ctx) }()

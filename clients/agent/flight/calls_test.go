@@ -21,6 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -41,18 +42,14 @@ func serve(t *testing.T, options server.Options) (srv *server.Server, conn *grpc
 	t.Helper()
 	engine := memory.New(memory.Options{})
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	calls, rest := agenttest.NewPipe(), agenttest.NewPipe()
 	serving, cancel := context.WithCancel(context.Background())
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(serving, calls, rest) }()
 	conn, err = grpc.NewClient("passthrough:///x", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, name string) (net.Conn, error) { return calls.DialContext(ctx, "tcp", name) }))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return srv, conn, func() {
 		_ = conn.Close()
 		cancel()
@@ -68,27 +65,21 @@ func serve(t *testing.T, options server.Options) (srv *server.Server, conn *grpc
 func replayed(t *testing.T, name string, each func(recorded *recording.Step, step *replay.Step)) (histories int) {
 	t.Helper()
 	file, err := os.Open(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	runner := replay.NewRunner(replay.NewEngine(), replay.Options{})
 	for scenario, err := range recording.NewReader(name, file).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if scenario.History != nil {
 			histories++
 		}
-		if err := runner.Run(t.Context(), scenario, func(step *replay.Step) error {
+		fatal.If(t, runner.Run(t.Context(), scenario, func(step *replay.Step) error {
 			each(&scenario.Steps[step.Index], step)
 			if !step.Compared || len(step.Differences) > 0 {
 				t.Errorf("%s #%d: compared %v, %v", scenario.Name, step.Index+1, step.Compared, step.Differences)
 			}
 			return nil
-		}); err != nil {
-			t.Fatal(err)
-		}
+		}))
 	}
 	return histories
 }
@@ -123,15 +114,11 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 			p.Create(w)
 		}
 		r, err := flight.Open(flight.Options{File: name, MaxSteps: 7, Targets: targets{setpointv1.NewTargetServiceClient(conn)}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		d, err := agent.NewDriver(p, agent.Service{Calls: s}, agent.Options{
 			Cluster: "demo", Period: agenttest.Period, FirstWait: -1, Observers: []agent.Observer{r},
 		}, agent.DriverOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- d.Run(ctx) }()
@@ -166,9 +153,7 @@ func TestWhatAnyAgentRecordsReplays(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if err := r.Close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, r.Close())
 	})
 	steps, scaled, failed, ours := 0, 0, 0, 0
 	histories := replayed(t, name, func(recorded *recording.Step, step *replay.Step) {
@@ -202,20 +187,14 @@ func TestWhatKubernetesAgentsRecordReplays(t *testing.T) {
 	defer stop()
 	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
 	r, err := flight.Open(flight.Options{File: name, MaxSteps: 3, Targets: targets{setpointv1.NewTargetServiceClient(conn)}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const curated = "../../kubernetes/recording/testdata/curated.jsonl.gz"
 	in, err := os.Open(curated)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = in.Close() }()
 	given, n := 0, 0
 	for scenario, err := range recording.NewReader(curated, in).All() {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		n++
 		player, fresh := recording.NewPlayer(scenario), scenario.HPA.Status.Conditions == nil
 		for i := range scenario.Steps {
@@ -229,9 +208,7 @@ func TestWhatKubernetesAgentsRecordReplays(t *testing.T) {
 			given++
 		}
 	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Close())
 	steps := 0
 	histories := replayed(t, name, func(*recording.Step, *replay.Step) { steps++ })
 	t.Logf("%d decisions of %d scenarios: %d recorded, %d scenarios begin with a history", given, n, steps, histories)
@@ -286,9 +263,7 @@ func TestInvalidCalls(t *testing.T) {
 	}
 	line := fmt.Sprintf(`{"name": "a", "calls": [{"time": "2026-01-02T03:04:05Z", "request": {"target": %q}}]}`, "clusters/x/web")
 	scenario, err := recording.NewReader("x", strings.NewReader(line)).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := recording.NewPlayer(scenario).Request(&scenario.Steps[0], "demo"); err == nil || !strings.Contains(err.Error(), `"clusters/x/web" is not the name of a target`) {
 		t.Errorf("an invalid name: %v", err)
 	}

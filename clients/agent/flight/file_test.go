@@ -5,6 +5,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestFilesRotate(t *testing.T) {
@@ -13,29 +15,21 @@ func TestFilesRotate(t *testing.T) {
 		folder := t.TempDir()
 		name := filepath.Join(folder, "flight.jsonl"+ending)
 		f, err := openFile(name, 200, 3)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i := range 40 {
 			if _, err := fmt.Fprintf(f, "{\"name\": \"%03d, which is some text that takes place\"}\n", i); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if err := f.close(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, f.close())
 		files, err := filepath.Glob(filepath.Join(folder, "*"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(files) != 3 {
 			t.Errorf("%d files: %q", len(files), files)
 		}
 		for _, file := range files {
 			info, err := os.Stat(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			if info.Size() > 200 {
 				t.Errorf("%s has %d bytes", file, info.Size())
 			}

@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -41,9 +42,7 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "flight.jsonl")
 	r, err := newRecorder(Options{File: name, Queue: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	d := decision()
 	d.New = true
 	for range 5 {
@@ -53,9 +52,7 @@ func TestTheLoopIsNeverHeldUp(t *testing.T) {
 		t.Errorf("%d dropped, want 3", got)
 	}
 	go r.run()
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Close())
 	r.Observe(d) // ignored after Close
 	if err := r.Close(); err != nil {
 		t.Error(err)
@@ -67,12 +64,8 @@ func TestFailedWritesAreLoggedOnceAMinute(t *testing.T) {
 	t.Parallel()
 	core, logs := observer.New(zap.ErrorLevel)
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Log: zap.New(core)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.file.open.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.file.open.Close())
 	const objects = 20
 	for i := range objects {
 		d := decision()
@@ -92,9 +85,7 @@ func TestFailedWritesAreLoggedOnceAMinute(t *testing.T) {
 func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 	t.Parallel()
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	first := decision()
 	first.New = true
 	r.take(decided(first))
@@ -116,9 +107,7 @@ func TestWhatIsDroppedEndsAScenario(t *testing.T) {
 func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 	t.Parallel()
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl"), Queue: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	d := decision()
 	d.New = true
 	r.Observe(d)
@@ -129,9 +118,7 @@ func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 		r.run()
 	}()
 	r.Wait()
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, r.Close())
 	<-ended
 	if len(r.gaps) != 0 || r.bytes != 0 {
 		t.Errorf("kept: %d gaps, %d bytes", len(r.gaps), r.bytes)
@@ -146,9 +133,7 @@ func TestAnEndThatIsDroppedIsAnEnd(t *testing.T) {
 func TestSharesOfFleetsAreLeftOut(t *testing.T) {
 	t.Parallel()
 	r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl")})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	first, member := decision(), decision()
 	first.New = true
 	member.Request.Fleet = "clusters/f/namespaces/shop/targets/web"
@@ -183,9 +168,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			r, err := newRecorder(Options{File: filepath.Join(t.TempDir(), "flight.jsonl")})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			first := decision()
 			first.New = true
 			for _, d := range append([]*agent.Decision{first}, tt.seen...) {

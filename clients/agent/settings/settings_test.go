@@ -15,6 +15,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/settings"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -25,18 +26,14 @@ var form = settings.Form{Measured: settings.Usage(true)}
 func tree(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var out map[string]any
-	if err := json.Unmarshal([]byte(text), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &out))
 	return out
 }
 
 func read(t *testing.T, f settings.Form, from map[string]any) *settings.Settings {
 	t.Helper()
 	got, err := f.Read(from)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 
@@ -64,17 +61,13 @@ metric:
   queue: {source: prom, query: sum(q), average: 30}
   rate: {source: prom, query: rate, podLabel: pod, average: 1500m, window: 1m}
 `, 1<<16)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	want := &setpointv1.HorizontalPodAutoscalerSpec{}
-	if err := protojson.Unmarshal([]byte(`{"minReplicas": 2, "maxReplicas": 10, "metrics": [
+	fatal.If(t, protojson.Unmarshal([]byte(`{"minReplicas": 2, "maxReplicas": 10, "metrics": [
 		{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}}},
 		{"type": "External", "external": {"metric": {"name": "queue"}, "target": {"type": "AverageValue", "averageValue": "30"}}},
 		{"type": "Pods", "pods": {"metric": {"name": "rate"}, "target": {"type": "AverageValue", "averageValue": "1500m"}}}],
-		"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}}}`), want); err != nil {
-		t.Fatal(err)
-	}
+		"behavior": {"scaleDown": {"stabilizationWindowSeconds": 60, "tolerance": "0.05"}}}`), want))
 	prefixed := form
 	prefixed.Prefix = "x."
 	for name, got := range map[string]*settings.Settings{
@@ -176,13 +169,9 @@ func TestStagesInEachForm(t *testing.T) {
 		"fallbacks": [{"metric": "External:queue", "failureDuration": "180s", "lastGood": {"maxAge": "3600s"}}],
 		"combine": {"method": "WEIGHTED", "weights": {"Resource:cpu": "1", "External:queue": "0.5"}}, "windowThroughFailures": true}`
 	want := &setpointv1.Stages{}
-	if err := protojson.Unmarshal([]byte(text), want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(text), want))
 	quoted, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, stages := range map[string]string{
 		"a document": text, "a text": string(quoted),
 		"blocks of HCL": `[{"schedules": [{"name": "office", "timeZone": "Europe/Berlin", "cron": "0 8 * * 1-5", "duration": "43200s", "minReplicas": 8.0, "suspended": true}],

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -171,9 +173,7 @@ func TestOnlyWhatDiffersIsReported(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 	var text bytes.Buffer
-	if err := l.Report(start).WriteDiffering(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Report(start).WriteDiffering(&text))
 	const unknown = "; no known input differs: they may have read at different instants, or remember different recommendations\n"
 	const want = "OBJECT                               AGREES      NOW     BY  RECONCILES  WHY\n" +
 		"HorizontalPodAutoscaler shop/past    yes         3 vs 3  6   2 of 7      3 here, 9 there" + unknown +
@@ -274,9 +274,7 @@ func TestReportAsText(t *testing.T) {
 	play(l, Key{"Autoscaler", "shop", "api"}, start, "3 3 3")
 	play(l, Key{"Autoscaler", "shop", "new"}, start, "3 ? ?")
 	var text bytes.Buffer
-	if err := l.Report(start).WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, l.Report(start).WriteText(&text))
 	const want = `OBJECT                            AGAINST  AGREES      NOW     RECONCILES  AGREED  WORST  SINCE                 OVER TIME
 Autoscaler shop/api               x        yes         3 vs 3  3           100%    0      2026-01-01T00:00:00Z  .
 Autoscaler shop/new               x        no opinion  - vs 3  1           100%    0      2026-01-01T00:00:00Z  .
@@ -293,9 +291,7 @@ HorizontalPodAutoscaler shop/web:
 		t.Errorf("got\n%s\nwant\n%s", text.String(), want)
 	}
 	data, err := json.Marshal(l.Report(start))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var back Report
 	if err := json.Unmarshal(data, &back); err != nil || len(back.Objects) != 3 || back.Objects[2].Name != "web" || back.Objects[1].Ours.NoOpinion != "no metric" {
 		t.Errorf("%v %s", err, data)

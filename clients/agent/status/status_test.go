@@ -15,6 +15,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A file of another cluster's agent, or a broken one, does no harm.
@@ -25,9 +26,7 @@ func TestInvalidState(t *testing.T) {
 		"of another version": `{"version":2,"cluster":"demo","objects":[{"name":"web"}]}`, "null": `{"version":1,"cluster":"demo","objects":[null]}`,
 	} {
 		folder := t.TempDir()
-		if err := os.WriteFile(filepath.Join(folder, keptName), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, keptName), []byte(text), 0o600))
 		if b, err := Open(folder, "demo", zap.NewNop()); err != nil || len(b.before) > 0 {
 			t.Errorf("%s: %v, %v", name, b, err)
 		}
@@ -169,9 +168,7 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			b, err := Open("", "demo", zap.NewNop())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			b.began = time.Now().Add(-time.Hour)
 			key := agent.Key{Namespace: "shop", Name: "web"}
 			b.note(&agent.Telling{Object: &agent.Object{Key: key, LastChange: &now}, Decision: &agent.Decision{
@@ -185,9 +182,7 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 				t.Errorf("last changed %v, want %v", o.LastChange, now)
 			}
 			var text strings.Builder
-			if err := (&Status{At: now, Objects: []*Object{o}}).WriteText(&text); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, (&Status{At: now, Objects: []*Object{o}}).WriteText(&text))
 			for line := range strings.Lines(text.String()) {
 				if len([]rune(line)) > 81 {
 					t.Errorf("a line is longer than a terminal: %q", line)
@@ -211,9 +206,7 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 		{Key: agent.Key{Namespace: "shop", Name: long}, At: now},
 	}}
 	var text strings.Builder
-	if err := s.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.WriteText(&text))
 	pad := func(name string) string { return fmt.Sprintf("%-50s", name) }
 	for _, want := range []string{
 		"\n" + pad("shop/done") + "held   2, 2m ago  0s ago     1 → 2, 119s ago\n", "\n" + pad("shop/failed") + "held   1, 2m ago  0s ago     -\n",
@@ -253,9 +246,7 @@ func TestTheStatusIsText(t *testing.T) {
 		{Key: agent.Key{Namespace: "shop", Name: "out"}, Error: "failed to get the value fell from 50 to 0", Cause: "the value fell from 50 to 0", Decision: &Decided{Adjusted: "External:q fell from 50 to 0"}},
 	}}
 	var text strings.Builder
-	if err := s.WriteText(&text); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.WriteText(&text))
 	const want = "fake demo: 6 objects, 2 held, 2 with errors; setpoint v1; shadow: nothing is applied\n" +
 		"PROBLEM: a b\n" +
 		"OBJECT    STATE    REPLICAS  EVALUATED  LAST SCALED\n" +
@@ -288,9 +279,7 @@ func TestWhoScaledToZeroIsNotForgotten(t *testing.T) {
 	open := func() (*Book, agent.Watched) {
 		t.Helper()
 		b, err := Open(folder, "demo", zap.NewNop())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return b, b.Note(counted{count: &count})
 	}
 	book, p := open()
@@ -313,18 +302,14 @@ func TestWhoScaledToZeroIsNotForgotten(t *testing.T) {
 		{count: 0, desired: 0, uid: "u2"},
 	} {
 		if step.restarted {
-			if err := book.write(false); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, book.write(false))
 			book, p = open()
 		}
 		if count = step.count; step.uid != "" {
 			object.UID = step.uid
 		}
 		seen, err := p.Observe(t.Context(), object)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if conditions := seen.Request.GetPreviousStatus().GetConditions(); (len(conditions) == 1 && conditions[0].GetType() == "ScaledToZero") != step.idle {
 			t.Errorf("step %d: tells %v, want that it is idle: %t", i, seen.Request.GetPreviousStatus(), step.idle)
 		}
@@ -354,9 +339,7 @@ func TestTheServiceRemembersForAnAgentThatMoved(t *testing.T) {
 		{"another one's since", false, nil, 5 * time.Hour, "3h ago"},
 	} {
 		b, err := Open("", "demo", zap.NewNop())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		p := b.Note(counted{count: &count})
 		object := &agent.Object{Key: agent.Key{Namespace: "shop", Name: "web"}, Shadow: tt.shadow}
 		if tt.applied != 0 {

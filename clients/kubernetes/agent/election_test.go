@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // lease is a Lease in memory.
@@ -149,12 +150,8 @@ func TestAnAgentWaitsForRights(t *testing.T) {
 		options.Logger, options.SkipNameValidation = logr.Discard(), new(bool)
 		*options.SkipNameValidation = true
 		c, err := controller.NewTypedUnmanaged("setpoint", options)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := c.Watch(neverSynced{}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, c.Watch(neverSynced{}))
 		ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 		defer cancel()
 		began := time.Now()
@@ -190,13 +187,9 @@ func TestAnAgentStopsWithoutRights(t *testing.T) {
 			}))
 			defer server.Close()
 			a, err := New(&rest.Config{Host: server.URL}, Options{Cluster: "demo", Sources: tt.sources, SyncPeriod: period, Workers: 1, RequestTimeout: period, DrainTimeout: period, Log: testLog(t)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			loop, err := agent.New(a.Platform(), agent.Service{Calls: struct{ agent.Recommender }{}}, agent.Options{Cluster: "demo", Sources: kinds, Period: period, Log: testLog(t)}, a.Queue())
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			ctx, stop := context.WithCancel(t.Context())
 			defer stop()
 			ended := make(chan error, 1)

@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Two clusters with one name have an object of one name: the first one keeps working, the
@@ -65,9 +66,7 @@ func TestTwoClustersOfOneName(t *testing.T) {
 func TestAnotherClustersTargetIsNotForgotten(t *testing.T) {
 	t.Parallel()
 	other, err := status.New(codes.FailedPrecondition, "of another cluster").WithDetails(&errdetails.ErrorInfo{Domain: "setpoint.dev", Reason: "OTHER_CLUSTER"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, period)
 		core, logged := observer.New(zapcore.WarnLevel)

@@ -39,6 +39,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/agent/logging"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -143,9 +144,7 @@ type world struct {
 func newWorld(t *testing.T, period time.Duration) *world {
 	t.Helper()
 	m, err := newMetrics(nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	w := &world{
 		t: t, settings: settings{period: period}, objects: map[Key]client.Object{}, replicas: map[string]int32{},
 		load: map[string]int64{}, scaledAt: map[string][]time.Time{}, rivals: map[Key]string{}, service: testserver.Recommendations(t),
@@ -182,9 +181,8 @@ func (w *world) start(change func(*agent.Options)) {
 		}
 	}
 	var err error
-	if w.loop, err = agent.New(w.platform, agent.Service{Calls: w}, options, agent.QueueOptions{Wake: wake}); err != nil {
-		w.t.Fatal(err)
-	}
+	w.loop, err = agent.New(w.platform, agent.Service{Calls: w}, options, agent.QueueOptions{Wake: wake})
+	fatal.If(w.t, err)
 	ctx, cancel := context.WithCancel(w.t.Context())
 	var running sync.WaitGroup
 	running.Go(func() { w.loop.Probe(ctx) })
@@ -202,9 +200,7 @@ func (w *world) start(change func(*agent.Options)) {
 func (w *world) counted(name, label, value string) float64 {
 	w.t.Helper()
 	families, err := w.served.Gather()
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	for _, family := range families {
 		if family.GetName() != name {
 			continue

@@ -29,6 +29,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func testLog(t *testing.T) *zap.Logger { return zaptest.NewLogger(t, zaptest.Level(zap.ErrorLevel)) }
@@ -206,9 +207,7 @@ func TestTheRecommenderRefuses(t *testing.T) {
 	violations, err := status.New(codes.InvalidArgument, "invalid").WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
 		{Field: "spec.maxReplicas", Description: "must be greater than 0"}, {Field: "spec.metrics", Description: "too many"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, tt := range []struct {
 		name    string
 		err     error

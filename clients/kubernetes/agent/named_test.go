@@ -27,6 +27,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // fakeNamed has for the namespace shop the External metric queue, of 30 in series a and 12 in b,
@@ -133,9 +134,7 @@ func (a *asked) read(t *testing.T, o *object, metrics NamedMetrics) *kubernetes.
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
 	o.autoscaler.Spec.ScaleTargetRef = autoscalingv2.CrossVersionObjectReference{APIVersion: "apps/v1", Kind: "Deployment", Name: "web"}
 	got, err := snapshotFor(t.Context(), cluster.NewReader(cluster.Sources{Mapper: mapper, Scales: a, Pods: a, Metrics: a}, cluster.Options{}), o, metrics, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 

@@ -30,6 +30,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
@@ -236,15 +237,11 @@ func runTheAgent(t *testing.T, s *apiServer, service *direct, election *Election
 		Cluster: "demo", SyncPeriod: time.Second, RequestTimeout: time.Minute, Log: log, Election: election,
 		Namespaces: namespaces,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	loop, err := agent.New(a.Platform(), agent.Service{Calls: service}, agent.Options{
 		Cluster: "demo", Sources: kinds, Period: time.Second, RequestTimeout: time.Minute, Log: log,
 	}, a.Queue())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended, done := make(chan error, 1), make(chan struct{})
 	go func() {

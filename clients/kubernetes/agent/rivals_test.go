@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // writeAs changes an object's status as another controller does that wants so many replicas.
@@ -39,9 +40,7 @@ func (w *world) writeAs(manager string, key Key, replicas int32) {
 func (w *world) rivalCount(t *testing.T) float64 {
 	t.Helper()
 	var m dto.Metric
-	if err := w.platform.metrics.rivalObjects.Write(&m); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.platform.metrics.rivalObjects.Write(&m))
 	return m.GetGauge().GetValue()
 }
 
@@ -249,9 +248,7 @@ func newStatusServer(t *testing.T, scheme *runtime.Scheme, stored *autoscalingv2
 	version := autoscalingv2.SchemeGroupVersion
 	manager, err := managedfields.NewDefaultFieldManager(managedfields.NewDeducedTypeConverter(), scheme, scheme, scheme,
 		version.WithKind("HorizontalPodAutoscaler"), version, "status", nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	stored.SetGroupVersionKind(version.WithKind("HorizontalPodAutoscaler"))
 	// Without managed fields the API server does not start them on an update.
 	spec := metav1.NewFieldsV1(`{"f:spec":{}}`)
@@ -278,16 +275,12 @@ func (s *statusServer) update(_ context.Context, _ client.Client, _ string, o cl
 func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 	t.Parallel()
 	scheme, err := newScheme()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	server := newStatusServer(t, scheme, newHPA("shop", "web"))
 	s := &store{client: fake.NewClientBuilder().WithScheme(scheme).WithInterceptorFuncs(interceptor.Funcs{SubResourceUpdate: server.update}).Build()}
 	cached := func() *autoscalingv2.HorizontalPodAutoscaler {
 		kept, err := keepStatusWriters(server.stored.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return kept.(*autoscalingv2.HorizontalPodAutoscaler)
 	}
 	status := evaluatedHPA("shop", "web").Status
@@ -307,9 +300,7 @@ func TestTheAPIServerTellsWhoWrote(t *testing.T) {
 	want(t, "entries in the cache", len(cached().ManagedFields), 1)
 	theirs := server.stored.DeepCopy()
 	theirs.Status.DesiredReplicas, theirs.Status.CurrentReplicas = 7, 7
-	if err := server.update(t.Context(), nil, "status", theirs, client.FieldOwner(BuiltInManager)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, server.update(t.Context(), nil, "status", theirs, client.FieldOwner(BuiltInManager)))
 	want(t, "others after the built-in controller wrote", writer(), BuiltInManager)
 	_, before := LastStatusWriter(cached())
 	status.CurrentReplicas = 7 // the agent agrees: the field stays the other's

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // autoscaler scales the Deployment target; more minutes make it older.
@@ -60,22 +61,16 @@ func TestRivals(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			scheme, err := newScheme()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			mine := autoscaler("mine", "web", 5)
 			cluster := fake.NewClientBuilder().WithScheme(scheme).WithObjects(append(tt.others, mine)...).
 				WithIndex(&autoscalingv2.HorizontalPodAutoscaler{}, targetIndex, indexHPA).
 				WithIndex(&v1.Autoscaler{}, targetIndex, indexAutoscaler).Build()
 			s := &store{client: cluster, settings: settings{period: period}}
 			o, err := s.get(t.Context(), Autoscaler.Key("shop", "mine"))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			got, err := s.rival(t.Context(), o)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			want(t, "rival", got, tt.want)
 		})
 	}

@@ -23,6 +23,7 @@ import (
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // apiServer answers over HTTP as an API server with metrics APIs does, in their documented
@@ -101,9 +102,7 @@ func (s *apiServer) config() *rest.Config { return &rest.Config{Host: s.URL} }
 func (s *apiServer) clients(t testing.TB) *apiserver.Client {
 	t.Helper()
 	clients, err := apiserver.New(s.config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return clients
 }
 

@@ -12,15 +12,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/apiserver"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestTheUIDOfAClusterIsKubeSystems(t *testing.T) {
 	t.Parallel()
 	s := newAPIServer(t)
 	clients, err := apiserver.New(s.config())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := clients.UID(t.Context()); !apierrors.IsNotFound(err) {
 		t.Errorf("without that namespace: %v, want NotFound", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestMain(m *testing.M) {
@@ -53,9 +54,7 @@ func readerOf(t testing.TB, server *apiServer) *cluster.Reader {
 func snapshot(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.HorizontalPodAutoscaler) *kubernetes.Snapshot {
 	t.Helper()
 	got, err := reader.Snapshot(t.Context(), autoscaler, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 
@@ -63,9 +62,7 @@ func snapshot(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.Ho
 func requestOf(t testing.TB, reader *cluster.Reader, autoscaler *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendRequest {
 	t.Helper()
 	request, err := snapshot(t, reader, autoscaler).Request("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return request
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/podcache"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // randomPods returns pods with random contents in every field.
@@ -72,9 +73,7 @@ var selectors = []string{
 // A namespace whose pods were never read, for want of the right, has unknown pods, not none.
 func TestPodsThatWereNeverReadAreUnknown(t *testing.T) {
 	all, err := podcache.NewNamespaces(&rest.Config{}, http.DefaultClient, []string{"shop", "billing"}, cache.NewSharedIndexInformer, cache.DefaultWatchErrorHandler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for namespace, want := range map[string]string{"shop": "pods of namespace shop have not been read yet", "other": "pods of namespace other are not watched"} {
 		if pods, err := all.Pods(t.Context(), namespace, labels.Everything()); fmt.Sprint(err) != want {
 			t.Errorf("%s: %d pods, error %v, want %s", namespace, len(pods), err, want)
@@ -90,9 +89,7 @@ func podsIn(t *testing.T, pods []*corev1.Pod, selector string) []*setpointv1.Pod
 		Scale: &autoscalingv1.Scale{Status: autoscalingv1.ScaleStatus{Selector: selector}},
 	}
 	request, err := snapshot.Request("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return request.GetPods()
 }
 
@@ -102,9 +99,7 @@ func TestAStrippedPodIsTheSameInARequest(t *testing.T) {
 	var stripped []*corev1.Pod
 	for _, pod := range whole {
 		out, err := podcache.Strip(pod.DeepCopy())
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		stripped = append(stripped, out.(*corev1.Pod))
 	}
 	for _, selector := range selectors {
@@ -137,13 +132,9 @@ func informerPods(t testing.TB, pods []*corev1.Pod) *podcache.Pods {
 	t.Helper()
 	indexer := newIndexer()
 	source, err := podcache.New(indexer)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, pod := range pods {
-		if err := indexer.Add(pod); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, indexer.Add(pod))
 	}
 	return source
 }
@@ -157,13 +148,9 @@ func TestInformerPodsAreThoseOfAList(t *testing.T) {
 	source := informerPods(t, append(pods, elsewhere))
 	for _, text := range append(selectors, "") {
 		selector, err := labels.Parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		got, err := source.Pods(t.Context(), "shop", selector)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		want := map[string]bool{}
 		for _, pod := range pods {
 			if selector.Matches(labels.Set(pod.Labels)) {
@@ -272,9 +259,7 @@ func TestStrippedPodsShareNothingThatDiffers(t *testing.T) {
 		for _, second := range []string{"", "cpu: 100m", "cpu: 0.1", "cpu: 200m", "memory: 100m", "cpu: 100m, memory: 1Gi"} {
 			one := kubernetestest.FromYAML[corev1.Pod](t, fmt.Sprintf(pod, first, second))
 			out, err := podcache.Strip(&one)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			whole, stripped = append(whole, &one), append(stripped, out.(*corev1.Pod))
 		}
 	}

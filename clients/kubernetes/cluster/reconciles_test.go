@@ -18,6 +18,8 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 	externalv1beta1 "k8s.io/metrics/pkg/apis/external_metrics/v1beta1"
 	metricsv1beta1 "k8s.io/metrics/pkg/apis/metrics/v1beta1"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // town is a cluster in memory whose deployments have one pod each, of their name. Its metrics
@@ -144,9 +146,7 @@ func TestSelectingFromUsage(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			selector, err := labels.Parse(test.selector)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			list := &usage{items: test.items}
 			list.index()
 			items, ok := list.selected(&asker{selector: selector, pods: own})

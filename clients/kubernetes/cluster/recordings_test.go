@@ -1,6 +1,7 @@
 package cluster_test
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"os"
@@ -21,6 +22,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
@@ -38,15 +40,11 @@ func TestRecordingsReadFromAnAPIServer(t *testing.T) {
 		t.Run(test.file, func(t *testing.T) {
 			t.Parallel()
 			recorded, err := os.Open(filepath.Join("..", "recording", "testdata", test.file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer recorded.Close()
 			scenarios := 0
 			for scenario, err := range recording.NewReader(test.file, recorded).All() {
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if scenarios%test.of == 0 {
 					playOverHTTP(t, scenario)
 				}
@@ -68,9 +66,7 @@ func playOverHTTP(t *testing.T, scenario *recording.Scenario) {
 	reader.SetMaxAge(1) // steps follow one another faster than readings expire
 	for _, other := range scenario.OtherHPAs {
 		namespace := other.Namespace
-		if namespace == "" {
-			namespace = scenario.HPA.Namespace
-		}
+		namespace = cmp.Or(namespace, scenario.HPA.Namespace)
 		reader.NoteSelector(namespace, other.Name, other.Selector)
 	}
 	player := recording.NewPlayer(scenario)
@@ -131,9 +127,7 @@ func compare(t *testing.T, live, recorded *kubernetes.Snapshot) string {
 func requestAbout(t *testing.T, snapshot *kubernetes.Snapshot) *setpointv1.RecommendRequest {
 	t.Helper()
 	request, err := snapshot.Request("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// A recording lists pods in any order, an API server by name.
 	slices.SortFunc(request.Pods, func(a, b *setpointv1.Pod) int { return strings.Compare(a.GetName(), b.GetName()) })
 	if request.GetSelectorProblem() != nil {

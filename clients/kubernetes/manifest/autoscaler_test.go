@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -21,9 +22,7 @@ func TestEveryVersionBecomesV2(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			content := testdata(t, filepath.Join("manifests", file))
 			got, err := readAutoscalers(file, bytes.NewReader(content))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			golden := strings.TrimSuffix(file, filepath.Ext(file)) + ".want.yaml"
 			wanted := strings.Split(string(testdata(t, filepath.Join("manifests", golden))), "\n---\n")
 			if len(got) != len(wanted) {
@@ -166,9 +165,7 @@ spec: {maxReplicas: 3, behavior: {scaleUp: {policies: []}}}`,
 
 func TestBehaviorWithoutDirectionsInTheAnnotationIsIgnored(t *testing.T) {
 	got, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated("autoscaling/v1", "behavior", "{}")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got[0].Spec.Behavior != nil {
 		t.Errorf("got %v, want none", got[0].Spec.Behavior)
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // shop reads kubectl's dump of the shop, a file for each part.
@@ -30,9 +31,7 @@ func shop(t testing.TB) *manifest.Dump {
 func snapshotFrom(t testing.TB, dump *manifest.Dump, autoscaler string) *kubernetes.Snapshot {
 	t.Helper()
 	snapshot, err := dump.Snapshot(autoscaler)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return snapshot
 }
 
@@ -144,9 +143,7 @@ func TestWhatStandsInForTheScale(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var dump manifest.Dump
 			mustRead(t, &dump, "shop/hpa.yaml")
-			if err := dump.Read("dump.json", strings.NewReader(strings.Join(test.dump, "\n")), manifest.Scales); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, dump.Read("dump.json", strings.NewReader(strings.Join(test.dump, "\n")), manifest.Scales))
 			snapshot, err := dump.Snapshot("web")
 			if test.wantErr != "" {
 				kubernetestest.CheckError(t, err, test.wantErr)
@@ -173,9 +170,7 @@ spec: {replicas: 0, selector: {b: "2", a: "1"}}
 status: {replicas: 2}
 ---
 `+autoscalerYAML("autoscaling/v2", "")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	dump.Autoscalers[0].Spec.ScaleTargetRef.Kind = "ReplicationController"
 	dump.Autoscalers[0].Spec.ScaleTargetRef.APIVersion = "v1"
 	got := kubernetestest.Request(t, snapshotFrom(t, &dump, ""))
@@ -188,9 +183,7 @@ func TestNamelessScalesAreNotThoseOfOtherAutoscalers(t *testing.T) {
 	mustRead(t, &dump, "shop/pods.json")
 	err := dump.Read("more.yaml", strings.NewReader(strings.ReplaceAll(autoscalerYAML("autoscaling/v2", ""), "name: web", "name: api")+
 		"\n---\n{apiVersion: autoscaling/v1, kind: Scale, spec: {replicas: 3}, status: {replicas: 3, selector: app=web}}"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if got := kubernetestest.Request(t, snapshotFrom(t, &dump, "web")); got.GetSelectorProblem() != nil {
 		t.Errorf("got %v, want no problem", got.GetSelectorProblem())
 	}
@@ -200,9 +193,7 @@ func TestBareManifestsAreInTheNamespaceGiven(t *testing.T) {
 	bare := strings.Replace(autoscalerYAML("autoscaling/v2", ""), ", namespace: shop", "", 1)
 	for _, test := range []struct{ namespace, want string }{{"", "default"}, {"shop", "shop"}} {
 		dump := manifest.Dump{Namespace: test.namespace}
-		if err := dump.Read("hpa.yaml", strings.NewReader(bare)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, dump.Read("hpa.yaml", strings.NewReader(bare)))
 		if got := dump.Autoscalers[0].Namespace; got != test.want {
 			t.Errorf("with %q got %s, want %s", test.namespace, got, test.want)
 		}
@@ -299,9 +290,7 @@ items:
 - {metric: {name: rps}, describedObject: {kind: Pod, name: worker-0, namespace: shop, apiVersion: v1}, value: "1"}
 - {metric: {name: rps}, describedObject: {kind: Pod, name: web-7c9d5f6b8-pw8zv, namespace: shop, apiVersion: v1}, value: "1"}
 - {metric: {name: rps}, describedObject: {kind: Pod, name: unlisted, namespace: shop, apiVersion: v1}, value: "1"}`))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			var got []string
 			for _, value := range kubernetestest.Request(t, snapshotFrom(t, dump, "")).GetCustomMetrics() {
 				got = append(got, value.GetDescribedObject().GetName())

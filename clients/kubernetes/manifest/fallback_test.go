@@ -9,6 +9,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const (
@@ -48,9 +49,7 @@ func TestFallbacksOfManifests(t *testing.T) {
 		}
 		got, err := dump.Stages(dump.Autoscalers[0])
 		want := &setpointv1.Stages{}
-		if err := protojson.Unmarshal([]byte(c.want), want); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal([]byte(c.want), want))
 		if err != nil || !proto.Equal(got, want) {
 			t.Errorf("%s: %v, %v, want %v", c.name, got, err, want)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // seed adds the files of testdata to the corpus.
@@ -25,9 +26,7 @@ func seed(f *testing.F, add func(content []byte)) {
 		}
 		for _, file := range files {
 			relative, err := filepath.Rel("testdata", file)
-			if err != nil {
-				f.Fatal(err)
-			}
+			fatal.If(f, err)
 			add(testdata(f, relative))
 		}
 	}

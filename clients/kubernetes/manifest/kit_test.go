@@ -9,15 +9,14 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // readFile adds a file of testdata to the dump.
 func readFile(t testing.TB, dump *manifest.Dump, file string, parts ...manifest.Part) error {
 	t.Helper()
 	f, err := os.Open(filepath.Join("testdata", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.Close()
 	return dump.Read(filepath.Base(file), f, parts...)
 }
@@ -25,9 +24,7 @@ func readFile(t testing.TB, dump *manifest.Dump, file string, parts ...manifest.
 // mustRead is readFile for files without problems.
 func mustRead(t testing.TB, dump *manifest.Dump, file string, parts ...manifest.Part) {
 	t.Helper()
-	if err := readFile(t, dump, file, parts...); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, readFile(t, dump, file, parts...))
 }
 
 // readAutoscalers reads autoscalers, and nothing else.

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Workloads in the API versions of old clusters stand in for a scale as today's do.
@@ -55,14 +56,10 @@ func TestOldWorkloadsAndScalesAreScales(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var dump manifest.Dump
-			if err := dump.Read("hpa.yaml", strings.NewReader(autoscalerYAML("autoscaling/v1", "")), manifest.Autoscalers); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, dump.Read("hpa.yaml", strings.NewReader(autoscalerYAML("autoscaling/v1", "")), manifest.Autoscalers))
 			ref := &dump.Autoscalers[0].Spec.ScaleTargetRef
 			ref.APIVersion, ref.Kind = tt.refVersion, tt.kind
-			if err := dump.Read("scale.json", strings.NewReader(tt.object), manifest.Scales); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, dump.Read("scale.json", strings.NewReader(tt.object), manifest.Scales))
 			snapshot, err := dump.Snapshot("web")
 			if err != nil || (snapshot.Scale != nil) != (tt.want != "") {
 				t.Fatalf("scale %v, %v", snapshot.Scale, err)
@@ -100,9 +97,7 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 			text := strings.Replace(autoscalerYAML(tt.version, tt.spec), "namespace: shop}", "namespace: shop, annotations: {}}", 1)
 			text = strings.Replace(text, "metadata: {name: web, namespace: shop, annotations: {}}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+tt.annotations, 1)
 			read, err := readAutoscalers("hpa.yaml", strings.NewReader(text))
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			kubernetes.Defaults(read[0])
 			checkJSON(t, read[0].Spec.Metrics, "["+tt.want+"]")
 		})
@@ -111,9 +106,7 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 		return strings.Replace(autoscalerYAML("autoscaling/v1", ""), "metadata: {name: web, namespace: shop}", "metadata:\n  name: web\n  namespace: shop\n  annotations:\n    "+annotation, 1)
 	}
 	read, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated(`alpha/status.custom-metrics.podautoscaler.kubernetes.io: '{"items":[{"name":"qps","value":"2"}]}'`)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	checkJSON(t, read[0].Status.CurrentMetrics, `[{"type":"Pods","pods":{"metric":{"name":"qps"},"current":{"averageValue":"2"}}}]`)
 	for _, bad := range []string{`{"items":[{"name":"qps","value":"many"}]}`, `{"items":[{"name":"qps","target":"1"}]}`, `[]`} {
 		_, err := readAutoscalers("hpa.yaml", strings.NewReader(annotated("alpha/target.custom-metrics.podautoscaler.kubernetes.io: '"+bad+"'")))
@@ -125,13 +118,9 @@ func TestCustomMetricsOfTheFirstYears(t *testing.T) {
 func checkJSON(t *testing.T, got any, want string) {
 	t.Helper()
 	written, err := json.Marshal(got)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var found, wanted any
-	if err := errors.Join(json.Unmarshal(written, &found), json.Unmarshal([]byte(want), &wanted)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(json.Unmarshal(written, &found), json.Unmarshal([]byte(want), &wanted)))
 	if !reflect.DeepEqual(found, wanted) {
 		t.Errorf("got  %s\nwant %s", written, want)
 	}

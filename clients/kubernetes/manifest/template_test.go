@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A workload's pod template belongs to the autoscaler that scales it, by kind, name and
@@ -30,9 +31,7 @@ spec:
 	read := func(workload string) *manifest.Template {
 		t.Helper()
 		var dump manifest.Dump
-		if err := dump.Read("f.yaml", strings.NewReader(autoscaler+workload)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, dump.Read("f.yaml", strings.NewReader(autoscaler+workload)))
 		return dump.Template(dump.Autoscalers[0])
 	}
 	got := read(workload)

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // TestWhatACompressedFileHoldsIsBounded: a few bytes may hold any number, and an object of two bytes takes hundreds in
@@ -31,9 +33,7 @@ func TestWhatACompressedFileHoldsIsBounded(t *testing.T) {
 					var file bytes.Buffer
 					w := gzip.NewWriter(&file)
 					_, _ = w.Write([]byte(test.text))
-					if err := w.Close(); err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, w.Close())
 					in = &file
 				}
 				r := NewReader("r", in)

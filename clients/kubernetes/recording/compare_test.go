@@ -13,6 +13,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -117,9 +118,7 @@ func TestDifferencesAreNamedByField(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			var expect recording.Expect
-			if err := json.Unmarshal([]byte(expected), &expect); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(expected), &expect))
 			outcome := meets(&expect)
 			test.change(&outcome)
 			got := expect.Differences(outcome, test.except)
@@ -214,9 +213,7 @@ func TestTimesAreComparedWhereTheyAreKnown(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var e recording.Expect
 			text := `{` + test.scaled + `"conditions":[{"type":"AbleToScale","status":"","reason":"","message":""` + test.changed + `}]}`
-			if err := json.Unmarshal([]byte(text), &e); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(text), &e))
 			var differences []string
 			for _, d := range e.Differences(got, nil) {
 				differences = append(differences, d.String())
@@ -242,9 +239,7 @@ func TestGenerationsAreComparedWhereTheyAreKnown(t *testing.T) {
 		{`{"observedGeneration":null}`, new(int64(0)), "observedGeneration: want none, got 0"},
 	} {
 		var e recording.Expect
-		if err := json.Unmarshal([]byte(test.expect), &e); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(test.expect), &e))
 		var differences []string
 		for _, d := range e.Differences(recording.Outcome{Status: &setpointv1.HorizontalPodAutoscalerStatus{ObservedGeneration: test.got}}, nil) {
 			differences = append(differences, d.String())

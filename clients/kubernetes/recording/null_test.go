@@ -8,6 +8,7 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A time or generation that is known to be unset is written as null; a null one of a stored
@@ -18,14 +19,10 @@ func TestWhatIsKnownNotToBeSetIsWritten(t *testing.T) {
 		`"currentMetrics":[],"currentReplicas":1,"desiredReplicas":1,"events":[],"lastScaleTime":null,"observedGeneration":null,"scaled":false},` +
 		`"scale":{"spec":{"replicas":1}},"time":"2026-01-01T00:00:00Z"}]}`
 	scenario, err := recording.NewReader("r", strings.NewReader(recorded)).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	scenario.HPA.Status.Conditions = []autoscalingv2.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Status: "True"}}
 	var out bytes.Buffer
-	if err := recording.NewWriter(&out).Write(scenario); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, recording.NewWriter(&out).Write(scenario))
 	for _, want := range []string{`"lastTransitionTime":null,"message":"m"`, `"lastScaleTime":null`, `"observedGeneration":null`} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %s in %s", want, out.String())

@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // curated returns a scenario of the curated recordings, whose steps the caller may
@@ -36,9 +37,7 @@ func play(t testing.TB, scenario *recording.Scenario) []*setpointv1.RecommendReq
 	player := recording.NewPlayer(scenario)
 	for i := range scenario.Steps {
 		request, err := player.Request(&scenario.Steps[i], "replay")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		out = append(out, request)
 	}
 	return out
@@ -48,9 +47,7 @@ func play(t testing.TB, scenario *recording.Scenario) []*setpointv1.RecommendReq
 func checkMessage(t testing.TB, got proto.Message, wantJSON string) {
 	t.Helper()
 	want := got.ProtoReflect().New().Interface()
-	if err := protojson.Unmarshal([]byte(wantJSON), want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(wantJSON), want))
 	if !proto.Equal(got, want) {
 		t.Errorf("got\n%s\nwant\n%s", protojson.Format(got), protojson.Format(want))
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // line is a scenario of one step.
@@ -23,9 +24,7 @@ func compressed(t testing.TB, text string) []byte {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return out.Bytes()
 }
 
@@ -47,9 +46,7 @@ func TestReaderReadsPlainAndCompressed(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			var got []string
 			for scenario, err := range recording.NewReader("r.jsonl", bytes.NewReader(test.content)).All() {
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				got = append(got, scenario.Name)
 			}
 			if strings.Join(got, " ") != strings.Join(test.want, " ") {
@@ -168,9 +165,7 @@ func FuzzReader(f *testing.F) {
 	for i, scenario := range readRecordings(f, "curated.jsonl.gz") {
 		if len(scenario.Steps) == 1 && i%20 == 0 {
 			var out bytes.Buffer
-			if err := recording.NewWriter(&out).Write(scenario); err != nil {
-				f.Fatal(err)
-			}
+			fatal.If(f, recording.NewWriter(&out).Write(scenario))
 			f.Add(out.Bytes())
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -39,9 +40,7 @@ func readFile(file string) ([]*recording.Scenario, error) {
 func readRecordings(t testing.TB, file string) []*recording.Scenario {
 	t.Helper()
 	scenarios, err := files[file]()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return scenarios
 }
 

@@ -10,15 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
 func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	same := equality.Semantic.Copy()
-	if err := same.AddFunc(time.Time.Equal); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, same.AddFunc(time.Time.Equal))
 	for file, every := range map[string]int{"curated.jsonl.gz": 1, "fuzz.jsonl.gz": 10} {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
@@ -27,9 +26,7 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 					continue
 				}
 				var out bytes.Buffer
-				if err := recording.NewWriter(&out).Write(want); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, recording.NewWriter(&out).Write(want))
 				got, err := recording.NewReader("again", &out).Next()
 				if err != nil {
 					t.Fatalf("%s: %v", want.Name, err)
@@ -44,18 +41,14 @@ func TestWhatIsWrittenReadsTheSame(t *testing.T) {
 
 func TestWriterSortsKeysAndLeavesOutWhatSaysNothing(t *testing.T) {
 	scenario, err := recording.NewReader("r", strings.NewReader(line)).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	scenario.HPA.Spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{}}
 	scenario.Steps[0].Expect = &recording.Expect{
 		Error:  recording.Text{Undetermined: true},
 		Events: []recording.Event{{Type: "Warning", Reason: "AmbiguousSelector", Message: recording.Text{Undetermined: true}}},
 	}
 	var out bytes.Buffer
-	if err := recording.NewWriter(&out).Write(scenario); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, recording.NewWriter(&out).Write(scenario))
 	const want = `{"config":{"cpuInitializationPeriodSeconds":0,"downscaleStabilizationSeconds":0,"initialReadinessDelaySeconds":0,"scaleToZero":false,"tolerance":0.1},` +
 		`"hpa":{"metadata":{"name":"web","namespace":"shop"},"spec":{"behavior":{"scaleUp":{}},"maxReplicas":3,"scaleTargetRef":{"kind":"","name":""}},"status":{"desiredReplicas":0}},"name":"one",` +
 		`"steps":[{"expect":{"currentReplicas":0,"desiredReplicas":0,"error":null,"events":[{"message":null,"reason":"AmbiguousSelector","type":"Warning"}],"scaled":false},` +

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/hashicorp/nomad/api"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Client returns Nomad's own client of an in-process server without a network, usable in a
@@ -14,9 +16,7 @@ import (
 func Client(t testing.TB, server http.Handler) *api.Client {
 	t.Helper()
 	client, err := api.NewClient(&api.Config{Address: "http://nomad", HttpClient: &http.Client{Transport: direct{server}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return client
 }
 

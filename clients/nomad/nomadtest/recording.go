@@ -9,6 +9,8 @@ import (
 	"io"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 //go:embed testdata/*.jsonl.gz
@@ -48,13 +50,9 @@ func (e *Exchange) At() time.Duration { return time.Duration(e.AtMS * float64(ti
 func Recorded(t testing.TB, theme string) []*Exchange {
 	t.Helper()
 	data, err := recordings.ReadFile("testdata/" + theme + ".jsonl.gz")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	uncompressed, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out []*Exchange
 	lines := bufio.NewReader(uncompressed)
 	for {
@@ -69,9 +67,7 @@ func Recorded(t testing.TB, theme string) []*Exchange {
 		if err == io.EOF {
 			return out
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 }
 

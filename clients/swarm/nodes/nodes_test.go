@@ -19,6 +19,7 @@ import (
 	"github.com/moby/moby/client"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/signed"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
@@ -50,9 +51,7 @@ func TestATaskCountsAsItsOwnNodeSays(t *testing.T) {
 	t.Parallel()
 	s := NewStore(45 * time.Second)
 	skewed := now.Add(-3 * time.Hour)
-	if err := s.Take(report(skewed, used("a", skewed.Add(-2*time.Second)), used("old", skewed.Add(-time.Minute)), used("future", skewed.Add(time.Hour))), now, true); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.Take(report(skewed, used("a", skewed.Add(-2*time.Second)), used("old", skewed.Add(-time.Minute)), used("future", skewed.Add(time.Hour))), now, true))
 	got, problem := s.Usage(now.Add(time.Second), []Task{{"a", "node1"}, {"old", "node1"}, {"future", "node1"}, {"missing", "node1"}, {"b", "node2"}})
 	if problem != "" || len(got) != 2 || got[0].Task != "a" || !got[0].At.Equal(now.Add(-2*time.Second)) || got[1].Task != "future" || !got[1].At.Equal(now) {
 		t.Errorf("%v, %q", got, problem)
@@ -86,9 +85,7 @@ func TestNodesAreBounded(t *testing.T) {
 	t.Parallel()
 	s := NewStore(0)
 	for i := range maxNodes {
-		if err := s.Take(&Report{Node: fmt.Sprintf("n%d", i), At: now}, now, true); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Take(&Report{Node: fmt.Sprintf("n%d", i), At: now}, now, true))
 	}
 	if err := s.Take(report(now), now.Add(time.Minute), true); !errors.Is(err, errTooMany) {
 		t.Errorf("one more: %v", err)
@@ -122,9 +119,7 @@ func TestReportsThatCanNotBe(t *testing.T) {
 func send(t *testing.T, handler http.Handler, r *Report, change func(*http.Request)) (int, string) {
 	t.Helper()
 	body, err := json.Marshal(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	req := httptest.NewRequest(http.MethodPost, Path, bytes.NewReader(body))
 	sent := r.At.Format(time.RFC3339Nano)
 	req.Header.Set(nodeHeader, r.Node)
@@ -154,9 +149,7 @@ func (untouched) Close() error { return nil }
 func TestOnlySignedAndNewReportsAreTaken(t *testing.T) {
 	t.Parallel()
 	h, err := NewHandler(NewStore(0), secrets("another-secret-of-before", secret), TLS{}, prometheus.NewRegistry())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	h.now = func() time.Time { return now }
 	if code, said := send(t, h, report(now, used("a", now)), nil); code != http.StatusNoContent {
 		t.Fatalf("%d %s", code, said)
@@ -209,9 +202,7 @@ func TestSecretsAreReadAndChecked(t *testing.T) {
 	t.Parallel()
 	name := filepath.Join(t.TempDir(), "secret")
 	for text, ok := range map[string]bool{secret: true, secret + "\n\n" + secret + "\n": true, "": false, "short": false, strings.Repeat(secret+"\n", maxSecrets+1): false} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(name, []byte(text), 0o600))
 		got, err := ReadSecrets(name)
 		if (err == nil) != ok || ok && string(got[0]) != secret {
 			t.Errorf("%q: %q, %v", text, got, err)
@@ -238,18 +229,14 @@ func newAuthority(t *testing.T) *authority {
 // trust makes an authority the one of the files.
 func (a *authority) trust(other *testpki.Authority) {
 	a.t.Helper()
-	if err := os.WriteFile(filepath.Join(a.folder, "ca.crt"), other.CertPEM(), 0o600); err != nil {
-		a.t.Fatal(err)
-	}
+	fatal.If(a.t, os.WriteFile(filepath.Join(a.folder, "ca.crt"), other.CertPEM(), 0o600))
 }
 
 // files returns the files of a new certificate with that name.
 func (a *authority) files(name string) TLS {
 	a.t.Helper()
 	files := TLS{CAFile: filepath.Join(a.folder, "ca.crt"), CertFile: filepath.Join(a.folder, name+".crt"), KeyFile: filepath.Join(a.folder, name+".key"), ServerName: "swarm-manager"}
-	if err := a.Issue(name, testpki.Names("swarm-manager")).Write(files.CertFile, files.KeyFile); err != nil {
-		a.t.Fatal(err)
-	}
+	fatal.If(a.t, a.Issue(name, testpki.Names("swarm-manager")).Write(files.CertFile, files.KeyFile))
 	return files
 }
 
@@ -261,9 +248,7 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 	store := NewStore(0)
 	agent := ca.files("manager")
 	h, err := NewHandler(store, nil, agent, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	server := httptest.NewUnstartedServer(h)
 	server.TLS = agent.Server()
 	server.StartTLS()
@@ -272,9 +257,7 @@ func TestCertificatesSayWhoANodeIs(t *testing.T) {
 	defer cancel()
 	try := func(files TLS, r *Report) error {
 		sender, err := NewSender(server.Listener.Addr().String(), nil, &files, time.Minute)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer sender.Close()
 		return sender.Send(ctx, r)
 	}
@@ -315,21 +298,15 @@ func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 			ca := newAuthority(t)
 			agent, own := ca.files("manager"), ca.files("node1")
 			h, err := NewHandler(NewStore(0), nil, agent, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			server := httptest.NewUnstartedServer(h)
 			server.TLS = agent.Server()
 			server.StartTLS()
 			defer server.Close()
 			sender, err := NewSender(server.Listener.Addr().String(), nil, &own, time.Minute)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer sender.Close()
-			if err := sender.Send(t.Context(), report(now)); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, sender.Send(t.Context(), report(now)))
 			// A node's clock may be set back: the connection identifies the node.
 			if err := sender.Send(t.Context(), report(now.Add(-time.Hour))); err != nil {
 				t.Errorf("after the clock was set back: %v", err)
@@ -347,9 +324,7 @@ func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 func TestWindowsThatAreTooLongAreRefused(t *testing.T) {
 	t.Parallel()
 	h, err := NewHandler(NewStore(45*time.Second), secrets(secret), TLS{}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	h.now = func() time.Time { return now }
 	long := used("a", now)
 	long.Window = 60
@@ -363,9 +338,7 @@ func TestClocksThatAreApart(t *testing.T) {
 	t.Parallel()
 	s := NewStore(0)
 	for sent, want := range map[time.Duration]time.Duration{-time.Hour: time.Hour, 30 * time.Second: -30 * time.Second, -100 * time.Millisecond: 0} {
-		if err := s.Take(report(now.Add(sent)), now, false); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, s.Take(report(now.Add(sent)), now, false))
 		if got := s.Skew("node1"); got != want {
 			t.Errorf("sent %s after now: got %s, want %s", sent, got, want)
 		}
@@ -401,9 +374,7 @@ func TestTwoContainersOfATask(t *testing.T) {
 	store := NewStore(0)
 	older := used("t1", now)
 	for _, tasks := range [][]TaskUsage{{older, used("t1", now.Add(time.Second))}, {used("t1", now.Add(time.Second)), older}} {
-		if err := store.Take(report(now.Add(time.Second), tasks...), now, false); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, store.Take(report(now.Add(time.Second), tasks...), now, false))
 		if got, _ := store.Usage(now, []Task{{"t1", "node1"}}); len(got) != 1 || !got[0].At.Equal(now) {
 			t.Errorf("got %v", got)
 		}
@@ -455,9 +426,7 @@ func newSampler(t *testing.T, e *engine) (s *Sampler, passed *time.Duration) {
 	s, err := NewSampler(func() (*client.Client, error) {
 		return client.New(client.WithHost("tcp://" + server.Listener.Addr().String()))
 	}, time.Minute)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	passed = new(time.Duration)
 	s.clock = func() time.Time { return now.Add(*passed) }

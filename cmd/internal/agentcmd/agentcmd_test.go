@@ -23,6 +23,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // program is the program of a platform in memory.
@@ -85,9 +86,7 @@ func TestSettingsAreChecked(t *testing.T) {
 func freePort(t *testing.T) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = listener.Close() }()
 	return listener.Addr().String()
 }
@@ -238,9 +237,7 @@ func TestAnAgentExportsWhetherItIsReady(t *testing.T) {
 	r.status("not ready", func(s *status.Status) bool { return s.Problem == "permission denied" })
 	for _, want := range []string{"setpoint_agent_ready 0\n", "setpoint_agent_ready 1\n"} {
 		response, err := http.Get("http://" + r.admin + "/metrics")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		text, err := io.ReadAll(response.Body)
 		_ = response.Body.Close()
 		if err != nil || !strings.Contains(string(text), want) {
@@ -310,9 +307,7 @@ func TestTheLastScaleIsKept(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(state, "agent.json"))
 	var kept struct{ Objects []*status.Object }
-	if err := errors.Join(err, json.Unmarshal(text, &kept)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(err, json.Unmarshal(text, &kept)))
 	for _, o := range kept.Objects {
 		if o.Name == "web" && o.Scaled != nil && o.Scaled.To == 6 {
 			return

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server"
@@ -38,15 +39,11 @@ func guarded(t *testing.T, namespace, verbs string) (address, caFile string) {
 	// The SHA-256 of "secret".
 	tokens := "tokens:\n- identity: agent\n  sha256: 2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\n"
 	authenticator, err := auth.New(auth.Options{TokensFile: clitest.File(t, "tokens.yaml", tokens)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(authenticator.Close)
 	grants, err := policy.Open(clitest.File(t, "policy.yaml",
 		fmt.Sprintf("grants:\n- identities: [\"token:agent\"]\n  clusters: [demo]\n  namespaces: [%q]\n  verbs: [%s]\n", namespace, verbs)), files.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	options := server.DefaultOptions()
 	options.TLS = &tls.Config{Certificates: []tls.Certificate{ca.Issue("server").TLS()}, NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 	options.Access = &server.Access{Authenticator: authenticator, Policy: grants}
@@ -62,9 +59,7 @@ func TestDoctorSaysWhatIsWrongAndWhatToDo(t *testing.T) {
 	_, openPort, _ := net.SplitHostPort(open)
 	token := clitest.File(t, "token", "secret")
 	nobody, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	free := nobody.Addr().String()
 	_ = nobody.Close()
 	for _, tt := range []struct {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // An error is told in words, whatever wraps it, and names the program once.
@@ -19,9 +20,7 @@ func TestErrorsAreToldInWords(t *testing.T) {
 	invalid, err := status.New(codes.InvalidArgument, "invalid request").WithDetails(&errdetails.BadRequest{FieldViolations: []*errdetails.BadRequest_FieldViolation{
 		{Field: "spec.maxReplicas", Description: "Invalid value: 0"}, {Field: "name", Description: "Required value"},
 	}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	const violations = "invalid request:\n  spec.maxReplicas: Invalid value: 0\n  name: Required value"
 	for name, tt := range map[string]struct {
 		err  error

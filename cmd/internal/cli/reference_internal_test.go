@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Every command and flag that help shows is on the page, and what help hides is not.
@@ -16,9 +17,7 @@ func TestTheReferenceHasWhatHelpHas(t *testing.T) {
 	below := &cobra.Command{Use: "go FILE", Short: "Go there", Long: "Go there.\n\n  a   table", Example: "  program go x", RunE: func(*cobra.Command, []string) error { return nil }}
 	below.Flags().StringP("pace", "p", "fast", "how `SPEED` is, a|b <c>")
 	below.Flags().Bool("quiet", false, "not told")
-	if err := below.Flags().MarkHidden("quiet"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, below.Flags().MarkHidden("quiet"))
 	hidden := &cobra.Command{Use: "unseen", Short: "Unseen", Hidden: true, RunE: func(*cobra.Command, []string) error { return nil }}
 	served := &cobra.Command{Use: "serve", Short: "Serve", RunE: func(*cobra.Command, []string) error { return nil }}
 	config.AddFlag(served.Flags())

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestABuildReportsItsVersionElseWhatGoRecorded(t *testing.T) {
@@ -58,9 +60,7 @@ func execute(t *testing.T, args ...string) string {
 	root := aProgram()
 	root.SetOut(&out)
 	root.SetArgs(args)
-	if err := root.Execute(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, root.Execute())
 	return out.String()
 }
 
@@ -83,9 +83,7 @@ func TestManHasAPageForEachCommandAndNoRequestOfTexts(t *testing.T) {
 	folder := t.TempDir()
 	execute(t, "man", folder)
 	pages, err := filepath.Glob(folder + "/*.1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for i := range pages {
 		pages[i] = filepath.Base(pages[i])
 	}
@@ -93,9 +91,7 @@ func TestManHasAPageForEachCommandAndNoRequestOfTexts(t *testing.T) {
 		t.Errorf("pages %s", got)
 	}
 	page, err := os.ReadFile(filepath.Join(folder, "demo-serve.1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, want := range []string{
 		`.TH "DEMO-SERVE" 1`, `demo\-serve \- Serve`, "\n\\&.TH is no request\n\\&'nor this\n", `an example \en`,
 		".B \\-\\-pace reconciles\ntime between reconciles (default 3ns)\n", "\n  demo serve \\-\\-pace=3s\n", "\n.BR demo (1)\n",

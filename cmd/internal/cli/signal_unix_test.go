@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The first signal ends a command's context, and a second one the process, whatever the command still does.
@@ -32,20 +33,14 @@ func TestASecondSignalEndsTheProcess(t *testing.T) {
 	cmd := exec.Command(os.Args[0], "-test.run=^TestASecondSignalEndsTheProcess$")
 	cmd.Env = append(os.Environ(), "SETPOINT_TEST_SIGNALS=yes")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for _, want := range []string{"begun", "ending"} {
 		if !lines.Scan() || lines.Text() != want {
 			t.Fatalf("it printed %q, want %q", lines.Text(), want)
 		}
-		if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, cmd.Process.Signal(syscall.SIGINT))
 	}
 	_ = cmd.Wait()
 	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); !status.Signaled() || status.Signal() != syscall.SIGINT {

@@ -4,6 +4,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // AsProgram is the variable that makes a test's program run as the program that it tests.
@@ -21,19 +23,13 @@ func Main(m *testing.M, program func()) {
 func Setpoint(t *testing.T, folder string) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	program := filepath.Join(folder, "setpoint")
 	if err := os.Link(self, program); err == nil {
 		return program
 	}
 	text, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(program, text, 0o700); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(program, text, 0o700))
 	return program
 }

@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Curated are recordings of many cases, from the folder of a package of commands.
@@ -32,9 +34,7 @@ func Recorded(t *testing.T, name string, expecting bool) string {
 	t.Helper()
 	line, _, _ := strings.Cut(FirstBytes(20000), "\n")
 	var scenario map[string]any
-	if err := json.Unmarshal([]byte(line), &scenario); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(line), &scenario))
 	scenario["name"] = name
 	if !expecting {
 		for _, step := range scenario["steps"].([]any) {
@@ -42,9 +42,7 @@ func Recorded(t *testing.T, name string, expecting bool) string {
 		}
 	}
 	text, err := json.Marshal(scenario)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(text) + "\n"
 }
 

@@ -1,8 +1,6 @@
 package clitest
 
 import (
-	"context"
-	"net"
 	"path/filepath"
 	"testing"
 	"time"
@@ -10,9 +8,11 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/memory"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // Certificate writes a self-signed certificate for localhost, which is its own CA, and its key.
@@ -20,9 +20,7 @@ func Certificate(t *testing.T, folder string, notAfter time.Time) (certFile, key
 	t.Helper()
 	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
 	own := testpki.New("localhost", testpki.Names("localhost"), testpki.Valid(time.Now().Add(-time.Hour), notAfter))
-	if err := own.Write(certFile, keyFile); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, own.Write(certFile, keyFile))
 	return certFile, keyFile
 }
 
@@ -40,36 +38,18 @@ func StartServer(t *testing.T) string {
 func StartServerWith(t *testing.T, options server.Options) string {
 	t.Helper()
 	engine := memory.New(memory.Options{})
+	t.Cleanup(func() { _ = engine.Close() })
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var listeners [2]net.Listener
-	for i := range listeners {
-		if listeners[i], err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
-			t.Fatal(err)
-		}
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, listeners[0], listeners[1]) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		_ = engine.Close()
-	})
-	return listeners[0].Addr().String()
+	fatal.If(t, err)
+	address, _ := testserver.Serve(t, srv)
+	return address
 }
 
 // Dial returns a connection to a server, in the clear, which the end of the test closes.
 func Dial(t *testing.T, address string) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

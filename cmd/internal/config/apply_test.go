@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestApply(t *testing.T) {
@@ -306,9 +307,7 @@ func TestApplyTakesTheFileFromTheEnvironment(t *testing.T) {
 
 func TestApplyMarksFlagsAsSet(t *testing.T) {
 	flags, _ := newFlags()
-	if err := config.Apply(flags, []string{"SETPOINT_MAX_PODS=7"}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, config.Apply(flags, []string{"SETPOINT_MAX_PODS=7"}))
 	if !flags.Changed("max-pods") || flags.Changed("port") {
 		t.Error("want max-pods Changed, and port not")
 	}

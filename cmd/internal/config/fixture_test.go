@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // options are settings of every type that matters.
@@ -74,14 +75,10 @@ func apply(t *testing.T, args []string, environ []string, file string) (*options
 	dir := t.TempDir()
 	if file != "" {
 		path := filepath.Join(dir, "setpoint.yaml")
-		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(file), 0o600))
 		args = append(args, "--config", path)
 	}
-	if err := flags.Parse(args); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, flags.Parse(args))
 	return o, lines(config.Apply(flags, environ), dir+string(filepath.Separator))
 }
 

@@ -19,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Instances that come in the place of others are known long before gRPC's own 30 s have passed.
@@ -29,9 +30,7 @@ func TestInstancesAreLookedUpAgainSoon(t *testing.T) {
 	seen := make(chan string, 100)
 	r, err := resolver.Get("dns").Build(resolver.Target{URL: url.URL{Scheme: "dns", Host: answering(t, &last), Path: "/setpoint.test:9090"}},
 		addresses(seen), resolver.BuildOptions{DisableServiceConfig: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer r.Close()
 	began := time.Now()
 	await(t, seen, "192.0.2.1:9090")
@@ -62,9 +61,7 @@ func await(t *testing.T, seen <-chan string, want string) {
 func answering(t *testing.T, last *atomic.Uint32) string {
 	t.Helper()
 	conn, err := net.ListenPacket("udp4", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	go func() {
 		buffer := make([]byte, 4096)
@@ -150,9 +147,7 @@ func TestAnOlderServerIsToldWithItsVersion(t *testing.T) {
 		"its metric setpoint_build_info and": nil,
 	} {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		server := grpc.NewServer()
 		setpointv1.RegisterOperationsServiceServer(server, operations{versions: versions})
 		go func() { _ = server.Serve(listener) }()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Scripts send SIGHUP to daemons after a file has changed. It does not end the process, and the log says that it was not needed. What
@@ -23,9 +24,7 @@ func TestSIGHUPEndsNothing(t *testing.T) {
 		told := make(chan string, 1)
 		log := zap.New(zapcore.RegisterHooks(zap.NewExample().Core(), func(e zapcore.Entry) error { told <- e.Message; return nil }))
 		defer daemon.TellSupervisor(t.Context(), log)()
-		if err := syscall.Kill(os.Getpid(), syscall.SIGHUP); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, syscall.Kill(os.Getpid(), syscall.SIGHUP))
 		t.Log(<-told)
 		return
 	}
@@ -55,9 +54,7 @@ func TestSIGHUPEndsNothing(t *testing.T) {
 func TestALogWithoutAReaderEndsNothing(t *testing.T) {
 	if os.Getenv("SETPOINT_TEST_READER") != "" {
 		log, err := (&daemon.LogSettings{Level: "info", Format: "json"}).Open()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		stop := daemon.TellSupervisor(t.Context(), log)
 		log.Info("nobody reads this")
 		stop()
@@ -65,12 +62,8 @@ func TestALogWithoutAReaderEndsNothing(t *testing.T) {
 		return
 	}
 	r, w, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, r.Close())
 	defer func() { _ = w.Close() }()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestALogWithoutAReaderEndsNothing$")
 	cmd.Env, cmd.Stderr = append(os.Environ(), "SETPOINT_TEST_READER=none"), w

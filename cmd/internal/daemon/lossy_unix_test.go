@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A reader of the log that stalls delays one line, not all calls. Lines are lost until it reads on; then the log has how many, and
@@ -17,9 +19,7 @@ func TestNobodyWaitsForTheReaderOfTheLog(t *testing.T) {
 	for name, length := range map[string]int{"short lines": 100, "lines of several pieces": 3 * logPiece} {
 		t.Run(name, func(t *testing.T) {
 			r, w, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = w.Close() }()
 			told := make(chan int, 1)
 			log := &lossy{file: w, patience: 100 * time.Millisecond, tell: func(lines int) { told <- lines }}
@@ -34,9 +34,7 @@ func TestNobodyWaitsForTheReaderOfTheLog(t *testing.T) {
 				go func() { wrote <- write(i) }()
 				select {
 				case err := <-wrote:
-					if err != nil {
-						t.Fatal(err)
-					}
+					fatal.If(t, err)
 				case <-time.After(time.Minute):
 					_ = r.Close()
 					t.Fatalf("line %d waits", i)
@@ -51,13 +49,9 @@ func TestNobodyWaitsForTheReaderOfTheLog(t *testing.T) {
 				read <- lines
 			}()
 			for log.lost > 0 { // until the reader has made room
-				if err := write(all); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, write(all))
 			}
-			if err := write(all + 1); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, write(all+1))
 			lines, lost := <-read, <-told
 			whole := 0
 			for _, got := range lines {

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/fleetcmd"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const web = "clusters/all/namespaces/shop/targets/web"
@@ -110,9 +111,7 @@ func start(t *testing.T) (*stored, func(args ...string) clitest.Result) {
 	setpointv1.RegisterTargetServiceServer(server, s)
 	setpointv1.RegisterFleetServiceServer(server, s)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	return s, func(args ...string) clitest.Result {

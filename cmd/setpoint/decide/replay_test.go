@@ -16,6 +16,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
@@ -33,9 +34,7 @@ func zipped(t *testing.T, text string) string {
 	if _, err := w.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, w.Close())
 	return b.String()
 }
 
@@ -109,9 +108,7 @@ func TestReplayTellsEachSkippedStep(t *testing.T) {
 	got = run(t, "", "replay", "-o", "json", full)
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	var summary map[string]int
-	if err := json.Unmarshal([]byte(lines[len(lines)-1]), &summary); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(lines[len(lines)-1]), &summary))
 	if got.Code != 0 || summary["comparedSteps"] != 1 || summary["skippedSteps"] != 1 || summary["steps"] != 2 || !strings.Contains(lines[0], `"compared":false`) {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stdout)
 	}
@@ -157,9 +154,7 @@ func TestReplayWaitsForAnswers(t *testing.T) {
 		return status.Error(codes.Internal, "not here")
 	}))
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(server.Stop)
 	go func() { _ = server.Serve(listener) }()
 	run(t, clitest.Recorded(t, "one", true), "replay", "--server", listener.Addr().String(), "-")

@@ -14,6 +14,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/tracing"
 	"github.com/setpoint-dev/setpoint/store/memory"
@@ -30,13 +31,9 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 	options.Registerer = metrics
 	engine := memory.New(memory.Options{})
 	srv, err := server.New(engine, engine, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l, err := listen(&s)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	admin = "http://" + l.admin.Addr().String()
 	for _, change := range changes {
 		change(&s, &l)
@@ -68,19 +65,13 @@ func startWithAdmin(t *testing.T, changes ...func(*settings, *listeners)) (rest,
 func get(t *testing.T, method, url string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 	resp, err := client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	body, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return resp.StatusCode, string(body)
 }
 
@@ -283,9 +274,7 @@ func wantQuick(t *testing.T, do func()) {
 func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 	t.Parallel()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = mute.Close() }() // nothing accepts
 	// A port that was free may have another owner now; nothing listens on the first one.
 	for name, address := range map[string]string{"mute": mute.Addr().String(), "gone": "127.0.0.1:1"} {
@@ -294,9 +283,7 @@ func TestACollectorThatIsAwayHoldsUpNoStop(t *testing.T) {
 			o := tracing.Options{Endpoint: address, Insecure: true, Ratio: 1}
 			wantQuick(t, func() {
 				traces, stop, err := openTracing(t.Context(), o, zap.NewNop())
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				_, span := traces.Message(t.Context(), "anything")
 				if span == nil {
 					t.Fatal("nothing is traced")
@@ -315,15 +302,11 @@ func TestAdminPagesOnLoopbackAreForThisMachine(t *testing.T) {
 	for host, want := range map[string]int{"": 200, "localhost:9091": 200, "proxy.example": 200, "evil.example": 403} {
 		for _, path := range []string{"/metrics", "/healthz", "/debug/buildinfo", "/debug/pprof/heap"} {
 			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, admin+path, nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			req.Host = host
 			client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
 			resp, err := client.Do(req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			_ = resp.Body.Close()
 			if resp.StatusCode != want {
 				t.Errorf("%s by the name %q: HTTP %d, want %d", path, host, resp.StatusCode, want)

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/server/recordings"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -53,9 +54,7 @@ func encodedClient(b *testing.B, address string) *grpc.ClientConn {
 	b.Helper()
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.ForceCodecV2(encodedMessages{}), grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -69,9 +68,7 @@ func invoke(b *testing.B, conn *grpc.ClientConn, method string, message []byte) 
 func encode(b *testing.B, m proto.Message) []byte {
 	b.Helper()
 	data, err := proto.Marshal(m)
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	return data
 }
 
@@ -103,15 +100,11 @@ func startBare(b *testing.B, r *redistest.Server, answer *setpointv1.RecommendRe
 	client := goredis.NewClient(&goredis.Options{Addr: r.Addr()})
 	b.Cleanup(func() { _ = client.Close() })
 	bare := &bareService{redis: client, script: goredis.NewScript(bareScript), prefix: redistest.Prefix(b), answer: answer, value: make([]byte, valueSize)}
-	if err := bare.script.Load(b.Context(), client).Err(); err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, bare.script.Load(b.Context(), client).Err())
 	srv := grpc.NewServer()
 	setpointv1.RegisterRecommendationServiceServer(srv, bare)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	go func() { _ = srv.Serve(listener) }()
 	b.Cleanup(srv.Stop)
 	return listener.Addr().String()
@@ -157,9 +150,7 @@ func BenchmarkUnaryOnRedis(b *testing.B) {
 		}
 	}
 	answer, err := service.Recommend(b.Context(), tenPods(webTarget(0), now))
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	conn, bare := encodedClient(b, service.address), encodedClient(b, startBare(b, r, answer, 320))
 	for range 10 { // the cache is filled, connections are open
 		callAll(b, benchCallers, len(requests), recommend(conn))
@@ -216,17 +207,13 @@ func BenchmarkRecordingOnRedis(b *testing.B) {
 // redisTime is the processor's time that Redis has had so far.
 func redisTime(b *testing.B, r *redistest.Server) time.Duration {
 	text, err := r.Client(b).Info(b.Context(), "cpu").Result()
-	if err != nil {
-		b.Fatal(err)
-	}
+	fatal.If(b, err)
 	seconds := 0.
 	for line := range strings.Lines(text) {
 		name, value, _ := strings.Cut(strings.TrimSpace(line), ":")
 		if name == "used_cpu_user" || name == "used_cpu_sys" {
 			n, err := strconv.ParseFloat(value, 64)
-			if err != nil {
-				b.Fatal(err)
-			}
+			fatal.If(b, err)
 			seconds += n
 		}
 	}

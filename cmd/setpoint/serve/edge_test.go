@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestServingBeyondThisMachineTakesCredentialsAndTLS(t *testing.T) {
@@ -72,20 +73,14 @@ func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
 		t.Errorf("it tells the password:\n%s%s", got.Stdout, got.Stderr)
 	}
 	tokens := filepath.Join(t.TempDir(), "tokens.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens:\n  - {identity: a, sha256: nothing}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(tokens, []byte("tokens:\n  - {identity: a, sha256: nothing}\n"), 0o600))
 	bad := run(t, "", "serve", "--check", "--auth-tokens-file", tokens)
 	if bad.Code != cli.ExitUsage || !strings.Contains(bad.Stderr, "tokens.yaml:2") {
 		t.Errorf("a file with a mistake: exit code %d\n%s%s", bad.Code, bad.Stdout, bad.Stderr)
 	}
 	policy := filepath.Join(t.TempDir(), "policy.yaml")
-	if err := os.WriteFile(tokens, []byte("tokens: []\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(policy, []byte("grants: []\noptions:\n  - defaults: {downscaleStabilization: 3h}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(tokens, []byte("tokens: []\n"), 0o600))
+	fatal.If(t, os.WriteFile(policy, []byte("grants: []\noptions:\n  - defaults: {downscaleStabilization: 3h}\n"), 0o600))
 	long := run(t, "", "serve", "--check", "--auth-tokens-file", tokens, "--policy-file", policy, "--history-ttl=2h")
 	if long.Code != cli.ExitUsage || !strings.Contains(long.Stderr, "policy.yaml:3: options[0].defaults.downscaleStabilization: 3h0m0s is longer than histories are kept") {
 		t.Errorf("a window longer than histories are kept: exit code %d\n%s%s", long.Code, long.Stdout, long.Stderr)
@@ -99,20 +94,14 @@ func TestCheckPrintsTheSettingsWithoutSecrets(t *testing.T) {
 func TestTheSupervisorIsNotified(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	conn, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer conn.Close()
 	t.Setenv("NOTIFY_SOCKET", socket)
 	told := func() string {
 		b := make([]byte, 100)
-		if err := conn.SetReadDeadline(time.Now().Add(2 * time.Minute)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, conn.SetReadDeadline(time.Now().Add(2*time.Minute)))
 		n, err := conn.Read(b)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return string(b[:n])
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -134,16 +123,10 @@ func TestAPolicyThatIsReloadedIsWarnedOf(t *testing.T) {
 	s := edgeSettings{PolicyFile: clitest.File(t, "policy.yaml", aPolicy)}
 	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []")
 	edge, err := s.open(zap.New(core), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer edge.close()
-	if err := os.WriteFile(s.PolicyFile, []byte(strings.ReplaceAll(aPolicy, "token:*", "*")), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := edge.access.Policy.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(s.PolicyFile, []byte(strings.ReplaceAll(aPolicy, "token:*", "*")), 0o600))
+	fatal.If(t, edge.access.Policy.Reload())
 	if all := logs.All(); len(all) != 1 || !strings.Contains(all[0].Message, "every caller with credentials may do everything") {
 		t.Errorf("the log has %v", all)
 	}

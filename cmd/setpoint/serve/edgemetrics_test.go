@@ -11,6 +11,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -23,9 +24,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(c)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	values := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -60,18 +59,14 @@ func TestTheEdgeIsCounted(t *testing.T) {
 	s.PolicyFile = clitest.File(t, "policy.yaml", aPolicy)
 	began := time.Now()
 	edge, err := s.open(zap.NewNop(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer edge.close()
 	for range 3 {
 		if _, err := edge.access.Authenticator.Authenticate(t.Context(), auth.Credentials{Authorization: []string{"Bearer sp_wrong"}}); err == nil {
 			t.Fatal("an unknown token is accepted")
 		}
 	}
-	if err := os.WriteFile(s.PolicyFile, []byte("grants: 7\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(s.PolicyFile, []byte("grants: 7\n"), 0o600))
 	if err := edge.access.Policy.Reload(); err == nil {
 		t.Fatal("a broken policy is taken")
 	}
@@ -106,12 +101,8 @@ func TestTheEdgeIsCounted(t *testing.T) {
 			t.Errorf("%s was taken at %v", name, at)
 		}
 	}
-	if err := os.WriteFile(s.PolicyFile, []byte(aPolicy+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := edge.access.Policy.Reload(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(s.PolicyFile, []byte(aPolicy+"\n"), 0o600))
+	fatal.If(t, edge.access.Policy.Reload())
 	got = gathered(t, edge.counts)
 	if got["setpoint_file_last_reload_successful{file=policy}"] != 1 || got["setpoint_file_reloads_total{file=policy,outcome=success}"] != 1 {
 		t.Errorf("the mended policy is not told: %v", got)
@@ -123,18 +114,14 @@ func TestAnEdgeThatIsNotUsedIsNotCounted(t *testing.T) {
 	t.Parallel()
 	var s edgeSettings
 	edge, err := s.open(zap.NewNop(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer edge.close()
 	if got := gathered(t, edge.counts); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
 	s.Auth.TokensFile = clitest.File(t, "tokens.yaml", "tokens: []\n")
 	tokensOnly, err := s.open(zap.NewNop(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer tokensOnly.close()
 	for name := range gathered(t, tokensOnly.counts) {
 		if !strings.HasPrefix(name, "setpoint_auth_failures_total{") && !strings.Contains(name, "{file=tokens") && name != "setpoint_auth_tokens" {

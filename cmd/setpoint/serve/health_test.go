@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
@@ -15,9 +16,7 @@ func TestHealthIsWhatTheAdminAddressSays(t *testing.T) {
 	_, admin := startWithAdmin(t)
 	address := strings.TrimPrefix(admin, "http://")
 	_, port, err := net.SplitHostPort(address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/readyz" {
 			http.Error(w, "the store is away", http.StatusServiceUnavailable)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -14,9 +15,7 @@ func TestThePageForOperatorsIsUpToDate(t *testing.T) {
 	t.Parallel()
 	page := testpages.Read(t, "../../../docs/operate/observability.md")
 	families, err := allMetrics()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var names []string
 	for _, f := range families {
 		names = append(names, f.GetName())

@@ -17,6 +17,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -232,13 +233,9 @@ func TestWhatIsKeptGivesEveryDecisionAgain(t *testing.T) {
 			continue
 		}
 		var file bytes.Buffer
-		if err := recording.NewWriter(&file).Write(kept.Scenarios[0]); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, recording.NewWriter(&file).Write(kept.Scenarios[0]))
 		scenario, err := recording.NewReader(p.target, &file).Next()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		err = replay.NewRunner(replay.NewEngine(), replay.Options{}).Run(t.Context(), scenario, func(s *replay.Step) error {
 			decisions++
 			if !s.Compared || len(s.Differences) > 0 || s.Response.GetDesiredReplicas() != p.decided[s.Index] {
@@ -249,18 +246,14 @@ func TestWhatIsKeptGivesEveryDecisionAgain(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		err = replay.NewRunner(replay.NewEngine(), replay.Options{Spec: specOf(t, p.other)}).Run(t.Context(), scenario, func(s *replay.Step) error {
 			if got, want := s.Response.GetDesiredReplicas(), p.otherwise[s.Index]; got != want {
 				wrong("%s step %d: %d predicted, %d decided by the other spec; %s", p.target, s.Index, got, want, s.Response.GetReason())
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for i, n := range p.decided {
 			if n != p.otherwise[i] {
 				different++
@@ -314,12 +307,8 @@ func (p *played) play(t *testing.T, one, two *onRedis, begin time.Time, steps in
 // specOf is the spec as a manifest has it.
 func specOf(t *testing.T, spec *setpointv1.HorizontalPodAutoscalerSpec) *autoscalingv2.HorizontalPodAutoscalerSpec {
 	text, err := protojson.Marshal(spec)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := &autoscalingv2.HorizontalPodAutoscalerSpec{}
-	if err := json.Unmarshal(text, out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, out))
 	return out
 }

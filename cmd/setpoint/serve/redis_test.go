@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +15,11 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // onRedis is a service with the defaults of setpoint serve, on a Redis.
@@ -40,62 +41,36 @@ func serveOnRedis(tb testing.TB, url string, change func(*settings)) *onRedis {
 	if change != nil {
 		change(&s)
 	}
-	if err := s.validate(); err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, s.validate())
 	log, err := s.Log.Open()
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	histories, err := openStore(&s, log, newRegistry())
-	if err != nil {
-		tb.Fatal(err)
-	}
-	options := s.options()
-	options.Log = log
-	srv, err := server.New(histories, histories, options)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	listen := func() net.Listener {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		return listener
-	}
-	grpcListener, restListener := listen(), listen()
-	ctx, cancel := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, grpcListener, restListener) }()
+	fatal.If(tb, err)
 	tb.Cleanup(func() {
-		cancel()
-		if err := <-served; err != nil {
-			tb.Error(err)
-		}
 		if err := histories.Close(); err != nil {
 			tb.Error(err)
 		}
 	})
-	conn, err := grpc.NewClient(grpcListener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()),
+	options := s.options()
+	options.Log = log
+	srv, err := server.New(histories, histories, options)
+	fatal.If(tb, err)
+	address, _ := testserver.Serve(tb, srv)
+	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	tb.Cleanup(func() { _ = conn.Close() })
 	// The first health check differs: it loads the script.
 	waiting, enough := context.WithTimeout(tb.Context(), 2*time.Minute)
 	defer enough()
 	watch, err := healthv1.NewHealthClient(conn).Watch(waiting, &healthv1.HealthCheckRequest{})
 	for status := healthv1.HealthCheckResponse_UNKNOWN; status != healthv1.HealthCheckResponse_SERVING; {
-		if err != nil {
-			tb.Fatal(err)
-		}
+		fatal.If(tb, err)
 		var health *healthv1.HealthCheckResponse
 		health, err = watch.Recv()
 		status = health.GetStatus()
 	}
-	return &onRedis{setpointv1.NewRecommendationServiceClient(conn), grpcListener.Addr().String(), s.Redis.KeyPrefix}
+	return &onRedis{setpointv1.NewRecommendationServiceClient(conn), address, s.Redis.KeyPrefix}
 }
 
 // webTarget returns the resource name of a target.
@@ -141,9 +116,7 @@ func (s *onRedis) mustRecommend(tb testing.TB, req *setpointv1.RecommendRequest)
 func (s *onRedis) mustBatch(tb testing.TB, requests ...*setpointv1.RecommendRequest) {
 	tb.Helper()
 	resp, err := s.BatchRecommend(tb.Context(), &setpointv1.BatchRecommendRequest{Requests: requests})
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	for i, r := range resp.GetResults() {
 		if r.GetError() != nil {
 			tb.Fatalf("item %d: %v", i, r.GetError())
@@ -266,9 +239,7 @@ func memoryOf(t *testing.T, c *goredis.Client, prefix string) (records, index, l
 		key := keys.Val()
 		// Sample all parts of a nested value.
 		n, err := c.MemoryUsage(t.Context(), key, 0).Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		switch kind := key[strings.IndexByte(key, '}')+1:]; kind[0] {
 		case 'h':
 			records += n
@@ -278,8 +249,6 @@ func memoryOf(t *testing.T, c *goredis.Client, prefix string) (records, index, l
 			logs += n
 		}
 	}
-	if err := keys.Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, keys.Err())
 	return records, index, logs
 }

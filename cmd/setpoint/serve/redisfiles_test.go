@@ -15,6 +15,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"go.uber.org/zap/zaptest/observer"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 	"github.com/setpoint-dev/setpoint/store/redis"
@@ -24,12 +25,8 @@ import (
 // put replaces a file, as Kubernetes and editors do.
 func put(t *testing.T, path, text string) {
 	t.Helper()
-	if err := os.WriteFile(path+".new", []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(path+".new", []byte(text), 0o600))
+	fatal.If(t, os.Rename(path+".new", path))
 }
 
 // loaded is a store under load, with the files that it follows.
@@ -62,9 +59,7 @@ func openLoaded(t *testing.T, change func(*redisSettings)) *loaded {
 	s.validate(func(flag, format string, args ...any) { t.Fatalf("--%s: %s", flag, fmt.Sprintf(format, args...)) })
 	core, logged := observer.New(zapcore.InfoLevel)
 	opened, err := s.open(memory.Options{TTL: time.Hour, LogLength: 10, FeedLength: -1}, zap.New(core))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	l := &loaded{opened, logged}
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
@@ -115,9 +110,7 @@ func (l *loaded) leaksNot(t *testing.T, secrets ...string) {
 // disconnect closes the connections of all users but the administrator.
 func disconnect(t *testing.T, c *goredis.Client) {
 	t.Helper()
-	if err := c.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, c.Do(t.Context(), "client", "kill", "type", "normal", "skipme", "yes").Err())
 }
 
 // A password that was rotated, in the file and in Redis, is used by the next call.
@@ -133,9 +126,7 @@ func TestRedisPasswordIsFollowed(t *testing.T) {
 	l.mustSwap(t, "before")
 	for _, password := range []string{"second-secret", "third-secret"} {
 		put(t, file, password)
-		if err := admin.Do(t.Context(), "acl", "setuser", "setpoint", "resetpass", ">"+password).Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "acl", "setuser", "setpoint", "resetpass", ">"+password).Err())
 		disconnect(t, admin)
 		l.mustSwap(t, password)
 	}
@@ -207,13 +198,9 @@ func TestSentinelPasswordIsFollowed(t *testing.T) {
 	put(t, file, "second-secret")
 	for _, each := range sentinel.Sentinels() {
 		admin := each.Client(t)
-		if err := admin.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">second-secret").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "acl", "setuser", "default", "resetpass", ">second-secret").Err())
 		disconnect(t, admin)
-		if err := admin.Do(t.Context(), "client", "kill", "type", "pubsub").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, admin.Do(t.Context(), "client", "kill", "type", "pubsub").Err())
 	}
 	disconnect(t, sentinel.Master().Client(t))
 	eventuallySwaps(t, l)
@@ -256,9 +243,7 @@ func TestAllThatAreRefusedHearOfANewPassword(t *testing.T) {
 	s := redisSettings{Options: redis.DefaultOptions()}
 	s.PasswordFile = file
 	f, err := s.openFiles(zap.NewNop())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer f.close()
 	if f.renew(t.Context()) {
 		t.Error("there is no other password yet")

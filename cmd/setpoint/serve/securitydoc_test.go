@@ -20,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/auth"
@@ -41,17 +42,13 @@ func startGuarded(t *testing.T, tokens, policy, token string) *setpoint.Client {
 	t.Helper()
 	files := edgeSettings{Auth: auth.Options{TokensFile: clitest.File(t, "tokens.yaml", tokens)}, PolicyFile: clitest.File(t, "policy.yaml", policy)}
 	guard, err := files.open(zap.NewNop(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(guard.close)
 	options := server.DefaultOptions()
 	options.Access = guard.access
 	client, err := setpoint.New(clitest.StartServerWith(t, options), setpoint.WithInsecure(),
 		setpoint.WithToken(token), setpoint.WithTokenOverInsecure(), setpoint.WithRetry(setpoint.Retry{MaxAttempts: 1}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }
@@ -124,9 +121,7 @@ func tokenOfPage(t *testing.T, page string) (token, tokens string) {
 		}
 	}
 	token, entry, err := auth.GenerateToken("agent-shop") // as the command does
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return token, "tokens:\n" + entry.YAML()
 }
 
@@ -176,9 +171,7 @@ func TestTheFilesOfFiveMinutesAreTaken(t *testing.T) {
 	folder := t.TempDir()
 	clitest.Certificate(t, folder, time.Now().Add(time.Hour))
 	for name, text := range map[string]string{"tokens.yaml": tokens, "policy.yaml": heredoc(t, page, "policy.yaml")} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	_, command, found := strings.Cut(page, "\n    setpoint serve --auth-tokens-file tokens.yaml ")
 	command, _, _ = strings.Cut("serve --auth-tokens-file tokens.yaml "+command, "\n")

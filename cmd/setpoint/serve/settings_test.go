@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 )
 
@@ -45,12 +46,8 @@ func TestTheExampleFileHoldsTheDefaults(t *testing.T) {
 	flags := pflag.NewFlagSet("serve", pflag.ContinueOnError)
 	s.list().Bind(flags)
 	config.AddFlag(flags)
-	if err := flags.Parse([]string{"--config", "../../../deploy/setpoint.yaml"}); err != nil {
-		t.Fatal(err)
-	}
-	if err := config.Apply(flags, nil); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, flags.Parse([]string{"--config", "../../../deploy/setpoint.yaml"}))
+	fatal.If(t, config.Apply(flags, nil))
 	if len(s.Redis.URLs) == 0 {
 		s.Redis.URLs = nil // nil or empty makes no difference
 	}

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/signin"
 )
@@ -41,17 +42,13 @@ func TestTheSecretOfSignInIsFollowed(t *testing.T) {
 	s.Edge.Auth.OIDCFile = clitest.File(t, "oidc.yaml", "issuers:\n  - {issuer: \"http://127.0.0.1:1\", audiences: [setpoint]}\n")
 	s.SignIn.ClientID, s.SignIn.SecretFile, s.SignIn.RedirectURL = "setpoint", secret, "http://127.0.0.1:1"+signin.CallbackPath
 	edge, err := s.Edge.open(zap.NewNop(), 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer edge.close()
 	o, err := s.SignIn.open(edge, zap.NewNop())
 	if err != nil || o.ClientSecret() != "one" {
 		t.Fatalf("%+v, %v", o, err)
 	}
-	if err := os.WriteFile(secret, []byte("two\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(secret, []byte("two\n"), 0o600))
 	for began := time.Now(); o.ClientSecret() != "two"; time.Sleep(100 * time.Millisecond) {
 		if time.Since(began) > 10*files.DefaultInterval {
 			t.Fatal("the secret is not followed")
@@ -60,9 +57,7 @@ func TestTheSecretOfSignInIsFollowed(t *testing.T) {
 	if got := gathered(t, edge.counts)["setpoint_file_last_reload_successful{file=ui_oidc_client_secret}"]; got != 1 {
 		t.Errorf("the metric is %v", got)
 	}
-	if err := os.WriteFile(secret, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(secret, nil, 0o600))
 	if _, err := s.SignIn.open(edge, zap.NewNop()); err == nil || err.Error() != "--ui-oidc-client-secret-file: "+secret+": the file is empty" {
 		t.Errorf("an empty secret: %v", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 )
 
@@ -37,12 +38,8 @@ func TestAnExportReplacesAFileWhole(t *testing.T) {
 	}
 	folder := t.TempDir()
 	file, link := filepath.Join(folder, "web.jsonl"), filepath.Join(folder, "link")
-	if err := os.WriteFile(file, []byte("before"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(file, link); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte("before"), 0o600))
+	fatal.If(t, os.Symlink(file, link))
 	check := func(code int, isOld bool, args ...string) {
 		t.Helper()
 		if got := run(t, "", append([]string{"targets", "export", "--server", address}, args...)...); got.Code != code {

@@ -17,6 +17,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/cmd/internal/listing"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var listedAt = time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
@@ -107,14 +108,10 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 			}
 			return page, token + "x", nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c := newTargetListForTest(tt.form)
 		var out strings.Builder
-		if err := c.show(&out, all.Items, listedAt); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.show(&out, all.Items, listedAt))
 		if tt.form == cli.AsTable { // other programs, such as grep, get whole names, and a terminal lines that fit
 			if long := "at-max-" + strings.Repeat("x", 150) + "-end "; !strings.Contains(out.String(), long) {
 				t.Errorf("no %s in\n%s", long, out.String())
@@ -124,9 +121,7 @@ clusters/eu-1/namespaces/shop/targets/turned-long-ago   steady      3 -> 4     2
 				t.Errorf("no %q in\n%s", short, out.String())
 			}
 			out.Reset()
-			if err := writeColumns(&out, c.table(all.Items, listedAt), mostColumns); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, writeColumns(&out, c.table(all.Items, listedAt), mostColumns))
 		}
 		if got := "\n" + out.String(); got != tt.want {
 			t.Errorf("sorted by %s, of %v:%s\nwant%s", tt.order, tt.states, got, tt.want)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const queueAutoscaler = `
@@ -27,9 +28,7 @@ func TestSpecs(t *testing.T) {
 	t.Parallel()
 	address := clitest.StartServer(t)
 	hpa := filepath.Join(t.TempDir(), "hpa.yaml")
-	if err := os.WriteFile(hpa, []byte(queueAutoscaler), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(hpa, []byte(queueAutoscaler), 0o600))
 	assumed := `{spec: {minReplicas: 3, maxReplicas: 9, metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}}]}, assumeApplied: true}`
 	for _, tt := range []struct {
 		name, stdin string

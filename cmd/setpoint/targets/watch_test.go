@@ -22,6 +22,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
@@ -134,9 +135,7 @@ func (e *expiring) WatchDecisions(_ *setpointv1.WatchDecisionsRequest, stream gr
 func TestAWatchWhoseTokenExpiresSaysSo(t *testing.T) {
 	t.Parallel()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, server := grpc.NewServer(), &expiring{}
 	setpointv1.RegisterTargetServiceServer(s, server)
 	go func() { _ = s.Serve(l) }()
@@ -210,12 +209,8 @@ func TestAWatchedChangeIsOneLine(t *testing.T) {
 				r.Decision.Conditions = []*setpointv1.HorizontalPodAutoscalerCondition{{Type: "AbleToScale", Reason: "FailedUpdateScale", Message: "unable to update: exceeded quota"}}
 			}
 		}
-		if err := c.show(&out, r, at.Add(after)); err != nil {
-			t.Fatal(err)
-		}
-		if err := c.writeDue(&out, at.Add(after)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.show(&out, r, at.Add(after)))
+		fatal.If(t, c.writeDue(&out, at.Add(after)))
 	}
 	show(0, "a", "PENDING")
 	show(time.Second, "a", "FAILED")
@@ -259,9 +254,7 @@ func TestPendingChangesAreShownInTime(t *testing.T) {
 				return out.String()
 			}
 			r := &setpointv1.WatchDecisionsResponse{Target: "t", Decision: &setpointv1.Decision{RecommendationId: "a", Time: timestamppb.New(time.Now().Add(-ago)), Outcome: "PENDING"}}
-			if err := c.show(&out, r, time.Now()); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, c.show(&out, r, time.Now()))
 			time.Sleep(after - time.Millisecond)
 			synctest.Wait()
 			if shown() != "" {

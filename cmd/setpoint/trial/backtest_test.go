@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/replay"
@@ -107,9 +108,7 @@ func measured(t *testing.T) (scenario, count string) {
 		"usage.csv": usage.String(), "count.csv": counts.String(),
 		"usage.yaml": "load: [{csv: {file: usage.csv}}]\nworkload:\n  requests: {cpu: 500m}\n  capacity: 0.98\n  startup: 30s\n  usage: [{metric: cpu, perLoad: \"1\", idle: 20m}]\n",
 	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	return filepath.Join(folder, "usage.yaml"), filepath.Join(folder, "count.csv")
 }
@@ -148,9 +147,7 @@ func TestBacktestOfARecordedLoad(t *testing.T) {
 	// Where the count is not known no side counts: with one of a single hour all are about that hour.
 	lines := strings.SplitAfter(testpages.Read(t, count), "\n")
 	hour := filepath.Join(t.TempDir(), "hour.csv")
-	if err := os.WriteFile(hour, []byte(strings.Join(lines[:121], "")), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(hour, []byte(strings.Join(lines[:121], "")), 0o600))
 	part := run(t, "", "backtest", "--spec", careful, "-f", scenario, "--own", own, "--replicas", hour, "-o", "json")
 	b = replay.LoadBacktest{}
 	if err := json.Unmarshal([]byte(part.Stdout), &b); err != nil || b.CoveredSeconds+b.UncountedSeconds != 86370-1500 || b.CoveredSeconds > 4200 ||

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
@@ -103,9 +104,7 @@ func TestCheckTellsItsVerdict(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.Link(flightOfExamples, filepath.Join(folder, "a.jsonl.gz")); err != nil {
 		data := testpages.Read(t, flightOfExamples)
-		if err := os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), []byte(data), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), []byte(data), 0o600))
 	}
 	args := []string{"check", "--old=../../../examples/simulation/hpa.yaml", "--new=../../../examples/simulation/careful.yaml", "--recording", folder, "--cpu-limit=1", "--idle=cpu=20m"}
 	got := run(t, "", args...)

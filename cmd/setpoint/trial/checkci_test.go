@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
@@ -45,12 +46,8 @@ func newWorkspace(t *testing.T) *workspace {
 func (w *workspace) write(name, content string) {
 	w.t.Helper()
 	path := filepath.Join(w.folder, name)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		w.t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, os.MkdirAll(filepath.Dir(path), 0o755))
+	fatal.If(w.t, os.WriteFile(path, []byte(content), 0o600))
 }
 
 func (w *workspace) git(args ...string) string {
@@ -127,9 +124,7 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	var act action
-	if err := yaml.UnmarshalStrict([]byte(dropped(t, "../../../deploy/check/action.yml", "name", "description", "outputs", "using")), &act); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.UnmarshalStrict([]byte(dropped(t, "../../../deploy/check/action.yml", "name", "description", "outputs", "using")), &act))
 	if len(act.Runs.Steps) != 2 {
 		t.Fatalf("%d steps", len(act.Runs.Steps))
 	}
@@ -189,13 +184,9 @@ func TestTheActionChecksPullRequests(t *testing.T) {
 func TestTheActionFindsTheProgram(t *testing.T) {
 	t.Parallel()
 	var act action
-	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act))
 	root, err := filepath.Abs("../../..")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for name, tt := range map[string]struct{ program, image, want string }{
 		"named": {"/opt/setpoint", "an-image", ""},
 		"image": {"", "an-image", "docker create an-image\ndocker cp 123:/setpoint FOLDER/setpoint\ndocker rm 123\n"},
@@ -206,9 +197,7 @@ func TestTheActionFindsTheProgram(t *testing.T) {
 			w, bin := &workspace{t, t.TempDir()}, t.TempDir()
 			for _, program := range []string{"docker", "go"} {
 				script := "#!/bin/sh\necho " + program + " \"$@\" >>\"$CALLS\"\nif [ \"$1\" = create ]; then echo 123; fi\n"
-				if err := os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, os.WriteFile(filepath.Join(bin, program), []byte(script), 0o700))
 			}
 			calls, outputs := filepath.Join(w.folder, "calls"), filepath.Join(w.folder, "outputs")
 			code, out := w.shell(act.Runs.Steps[0].Run, "PATH="+bin+":"+os.Getenv("PATH"), "CALLS="+calls, "GITHUB_OUTPUT="+outputs, "PROGRAM="+tt.program, "IMAGE="+tt.image,
@@ -238,9 +227,7 @@ func TestTheActionFindsTheProgram(t *testing.T) {
 func TestNamesAreNoCommandsOfTheRunner(t *testing.T) {
 	t.Parallel()
 	var act action
-	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/action.yml")), &act))
 	w := &workspace{t, t.TempDir()}
 	w.git("init", "-q", "-b", "main")
 	w.write("a", "")
@@ -302,9 +289,7 @@ func TestTheTemplateChecksMergeRequests(t *testing.T) {
 		Script    []string
 		Variables map[string]string
 	}
-	if err := yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/gitlab.yml")), &template); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(testpages.Read(t, "../../../deploy/check/gitlab.yml")), &template))
 	job := template["setpoint-check"]
 	for name, request := range requests(t) {
 		t.Run(name, func(t *testing.T) {
@@ -332,9 +317,7 @@ func TestTheTemplateChecksMergeRequests(t *testing.T) {
 func dropped(t *testing.T, name string, keys ...string) string {
 	t.Helper()
 	var all any
-	if err := yaml.Unmarshal([]byte(testpages.Read(t, name)), &all); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(testpages.Read(t, name)), &all))
 	var drop func(any)
 	drop = func(v any) {
 		switch v := v.(type) {
@@ -353,9 +336,7 @@ func dropped(t *testing.T, name string, keys ...string) string {
 	}
 	drop(all)
 	out, err := yaml.Marshal(all)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(out)
 }
 

@@ -19,6 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
@@ -39,18 +40,12 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 	address := clitest.StartServerWith(t, options)
 	conn := clitest.Dial(t, address)
 	file, err := os.Open(flightOfExamples)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = file.Close() }()
 	scenario, err := recording.NewReader("flight", file).Next()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	err = replay.NewRunner(keeping{replay.NewServer(conn)}, replay.Options{Cluster: "kept"}).Run(t.Context(), scenario, func(*replay.Step) error { return nil })
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	export := run(t, "", "targets", "export", "--server", address, "clusters/kept-1/namespaces/shop/targets/web")
 	if export.Code != 0 {
 		t.Fatal(export.Stderr)
@@ -75,9 +70,7 @@ func TestWhatAServiceKeptIsChecked(t *testing.T) {
 		t.Fatal(got.Stderr)
 	}
 	world := filepath.Join(folder, "world.yaml")
-	if err := os.WriteFile(world, []byte("load: [{recording: {file: web.jsonl.gz, metric: cpu}}]\nworkload: {requests: {cpu: 500m}, replicas: 3, usage: [{metric: cpu, perLoad: 1}]}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(world, []byte("load: [{recording: {file: web.jsonl.gz, metric: cpu}}]\nworkload: {requests: {cpu: 500m}, replicas: 3, usage: [{metric: cpu, perLoad: 1}]}\n"), 0o600))
 	for _, args := range [][]string{{"simulate", "-f", world, "../../../examples/simulation/hpa.yaml"}, {"tune", "-f", world, "--candidates=20", "--max-short=50", "../../../examples/simulation/hpa.yaml"}} {
 		if got := run(t, "", args...); got.Code != 0 || got.Stdout == "" {
 			t.Errorf("%v: exit code %d\n%s%s", args, got.Code, got.Stdout, got.Stderr)
@@ -104,9 +97,7 @@ func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
 		name, at := "clusters/kept/namespaces/shop/targets/"+kind, time.Now().Truncate(time.Second).Add(-time.Hour)
 		hpa := &setpointv1.HorizontalPodAutoscalerSpec{}
 		spec := `{"scaleTargetRef":{"apiVersion":"apps/v1","kind":"Deployment","name":"web"},"minReplicas":1,"maxReplicas":50,"metrics":[` + metric + `],"behavior":{"scaleDown":{"stabilizationWindowSeconds":50}}}`
-		if err := protojson.Unmarshal([]byte(spec), hpa); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal([]byte(spec), hpa))
 		replicas := int32(3)
 		var want []int32
 		for i := range 60 {
@@ -123,9 +114,7 @@ func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
 				}
 			}
 			resp, err := client.Recommend(t.Context(), req)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			replicas = resp.GetDesiredReplicas()
 			want, at = append(want, replicas), at.Add(15*time.Second)
 		}
@@ -134,9 +123,7 @@ func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
 			kind + ".yaml": "load: [{recording: {file: " + kind + ".jsonl}}]\nduration: 886s\nworkload: {replicas: 3, usage: [{metric: queue, perLoad: 1}]}\n",
 		}
 		for file, text := range files {
-			if err := os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, os.WriteFile(filepath.Join(folder, file), []byte(text), 0o600))
 		}
 		if got := run(t, "", "targets", "export", "--server", address, "--file", filepath.Join(folder, kind+".jsonl"), name); got.Code != 0 {
 			t.Fatal(got.Stderr)
@@ -151,9 +138,7 @@ func TestARecordingOfAMetricGivesItsDecisionsAgain(t *testing.T) {
 				Step    int
 				Desired int32
 			}{}
-			if err := json.Unmarshal([]byte(line), &step); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(line), &step))
 			if step.Step > 0 {
 				got = append(got, step.Desired)
 			}

@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -150,9 +151,7 @@ func (w *workload) scenario(t *testing.T) *simulation.Scenario {
 	}
 	text := fmt.Sprintf("duration: 3h\nload: [%s]\nnoise: {variation: 0.05, every: 1m}\nworkload: {replicas: 6, requests: {cpu: 500m}, limits: {cpu: \"1\"}, %s, usage: [%s]}\n", w.load, w.pods, usage)
 	s, err := scenario.Read(t.Context(), w.name, []byte(text), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s
 }
 
@@ -166,20 +165,14 @@ type truth struct {
 func live(t *testing.T, conn grpc.ClientConnInterface, w *workload, cluster, spec string) truth {
 	t.Helper()
 	read, err := hpa.ReadOne("spec.yaml", strings.NewReader(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, err := read.Engine(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kubernetes.Defaults(read.Object)
 	s := w.scenario(t)
 	engine := &served{ctx: t.Context(), conn: conn, target: "clusters/" + cluster + "/namespaces/shop/targets/web", spec: &read.Object.Spec}
 	result, err := simulation.RunWith(s, a, engine, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	out := truth{short: result.Figures.ShortTime.Seconds(), calls: engine.calls}
 	for _, n := range engine.desired[:len(engine.desired)-1] { // the last one covers no time of a recording
 		out.hours += float64(n) * simulation.DefaultPeriod.Hours()
@@ -247,9 +240,7 @@ func TestWhatTheClosedLoopPredictsIsWhatHappens(t *testing.T) {
 	switch {
 	case written == table.String():
 	case *update:
-		if err := os.WriteFile(closedLoopPage, []byte(before+begin+table.String()+end+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(closedLoopPage, []byte(before+begin+table.String()+end+after), 0o644))
 	default:
 		t.Errorf("the table is not what was measured: run go test ./cmd/setpoint/trial -run TestWhatTheClosedLoop -update\n%s", table.String())
 	}
@@ -265,9 +256,7 @@ func edited(t *testing.T, conn grpc.ClientConnInterface, address string, i int) 
 		t.Fatal(export.Stderr)
 	}
 	var agents bytes.Buffer
-	if err := json.NewEncoder(&agents).Encode(&recording.Scenario{Name: "shop/web", Calls: was.calls}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.NewEncoder(&agents).Encode(&recording.Scenario{Name: "shop/web", Calls: was.calls}))
 	idle := "20m"
 	if strings.HasSuffix(w.name, ", told") {
 		idle = "150m"

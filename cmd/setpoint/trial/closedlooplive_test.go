@@ -24,6 +24,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A worker is this test's program as a process of its own. It takes two seconds to start, and then does one job after
@@ -76,9 +77,8 @@ func newLine(t *testing.T) *line {
 	l := &line{t: t}
 	l.arrived = sync.NewCond(&l.mu)
 	var err error
-	if l.listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0"); err != nil {
-		t.Fatal(err)
-	}
+	l.listener, err = (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	fatal.If(t, err)
 	return l
 }
 
@@ -208,9 +208,7 @@ const (
 func really(t *testing.T, conn grpc.ClientConnInterface, name, spec string, length time.Duration) truth {
 	t.Helper()
 	read, err := hpa.ReadOne("spec.yaml", strings.NewReader(spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kubernetes.Defaults(read.Object)
 	l := newLine(t)
 	defer l.end()
@@ -276,9 +274,7 @@ func TestWhatIsPredictedOfRealProcesses(t *testing.T) {
 		t.Skip("it takes minutes: LIVE=5m says how long; make nightly runs it")
 	}
 	length, err := time.ParseDuration(os.Getenv("LIVE"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	conn := clitest.Dial(t, clitest.StartServer(t))
 	edits := []edit{{}, {"target 60 to 40 %", "averageUtilization: 60", "averageUtilization: 40"}, {"target 60 to 85 %", "averageUtilization: 60", "averageUtilization: 85"}, {"max 24 to 7", "maxReplicas: 24", "maxReplicas: 7"}}
 	runs := make([]truth, len(edits))
@@ -290,9 +286,7 @@ func TestWhatIsPredictedOfRealProcesses(t *testing.T) {
 		return
 	}
 	var recorded strings.Builder
-	if err := json.NewEncoder(&recorded).Encode(&recording.Scenario{Name: "shop/web", Calls: runs[0].calls}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.NewEncoder(&recorded).Encode(&recording.Scenario{Name: "shop/web", Calls: runs[0].calls}))
 	for i := 1; i < len(edits); i++ {
 		h := predicted(t, onWorkers, edits[i].of(onWorkers), recorded.String(), "0")
 		off := 100 * (h.New.ReplicaHours/runs[i].hours - 1)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/simulation/report"
 )
@@ -35,9 +36,7 @@ func TestThePageOfFleetsHasTodaysFigures(t *testing.T) {
 					MovedReplicas                             int
 				}
 			}
-			if err := json.Unmarshal([]byte(line), &of); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(line), &of))
 			if f := of.Figures; f != nil {
 				short := report.Span(time.Duration(f.ShortSeconds * float64(time.Second)))
 				if f.Lost > 0 {

@@ -15,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/replay"
@@ -71,9 +72,7 @@ func encoded(t *testing.T, all ...*recording.Scenario) string {
 	t.Helper()
 	var out bytes.Buffer
 	for _, s := range all {
-		if err := json.NewEncoder(&out).Encode(s); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.NewEncoder(&out).Encode(s))
 	}
 	return out.String()
 }
@@ -88,13 +87,9 @@ func TestPiecesOfARecordingAreOne(t *testing.T) {
 	conn := clitest.Dial(t, clitest.StartServerWith(t, options))
 	w := &workloads[1]
 	spec, err := hpa.ReadOne("spec.yaml", strings.NewReader(w.spec))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a, err := spec.Engine(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kubernetes.Defaults(spec.Object)
 	engine := &inPieces{served: served{ctx: t.Context(), conn: conn, target: "clusters/pieces/namespaces/shop/targets/web", spec: &spec.Object.Spec}}
 	if _, err := simulation.RunWith(w.scenario(t), a, engine, nil); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -33,9 +34,7 @@ func TestTunePrintsASpecThatIsCheaper(t *testing.T) {
 		var last struct {
 			Figures struct{ RunningHours, ShortSeconds float64 }
 		}
-		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(lines[len(lines)-1]), &last))
 		if last.Figures.ShortSeconds > 0.005*86400 {
 			t.Errorf("%s is short for %g s", spec, last.Figures.ShortSeconds)
 		}
@@ -62,14 +61,10 @@ func TestTuneKeepsStages(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var out tunedJSON
-	if err := json.Unmarshal([]byte(got.Stdout), &out); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(got.Stdout), &out))
 	for _, c := range append(out.Front, *out.Best, out.Given) {
 		var spec struct{ MinReplicas int32 }
-		if err := json.Unmarshal(c.Spec, &spec); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal(c.Spec, &spec))
 		if c.Searched.AveragePods < 6.5 || spec.MinReplicas > 3 {
 			t.Errorf("minReplicas %d, %g pods", spec.MinReplicas, c.Searched.AveragePods)
 		}

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -27,9 +28,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func parse(t testing.TB, text string) *policy.Policy {
 	t.Helper()
 	p, err := policy.Parse("policy.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return p
 }
 
@@ -446,9 +445,7 @@ func TestAPolicyReloads(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "policy.yaml")
 	put := func(text string) {
 		t.Helper()
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 	}
 	put(`grants: [{identities: ["token:a"], clusters: ["*"], verbs: [read]}]`)
 	synctest.Test(t, func(t *testing.T) {
@@ -459,9 +456,7 @@ func TestAPolicyReloads(t *testing.T) {
 			defer mu.Unlock()
 			told = append(told, e.Err)
 		}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		go file.Run(ctx)

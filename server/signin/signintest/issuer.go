@@ -20,6 +20,8 @@ import (
 
 	jose "github.com/go-jose/go-jose/v4"
 	"github.com/go-jose/go-jose/v4/jwt"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // The client that the issuer accepts.
@@ -56,9 +58,7 @@ type grant struct{ challenge, nonce string }
 func Start(tb testing.TB) *Issuer {
 	tb.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	fatal.If(tb, err)
 	i := &Issuer{tb: tb, key: key, codes: make(map[string]grant), claims: func(map[string]any) {}, answer: func(url.Values) {}, lifetime: time.Hour}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /.well-known/openid-configuration", i.discovery)

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const slotCount = 16384
@@ -30,9 +32,7 @@ func StartCluster(t testing.TB, masters, replicasPerMaster int, cfg Config) *Clu
 	t.Helper()
 	Require(t)
 	instances, err := formCluster(masters, replicasPerMaster, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &Cluster{t: t, servers: each(t, instances, own)}
 }
 
@@ -50,9 +50,7 @@ func (c *Cluster) Hasten() {
 		client := redis.NewClient(s.in.options())
 		err := client.ConfigSet(c.t.Context(), "cluster-node-timeout", fmt.Sprint(hastyNodeTimeout.Milliseconds())).Err()
 		_ = client.Close()
-		if err != nil {
-			c.t.Fatal(err)
-		}
+		fatal.If(c.t, err)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // childEnv makes TestChild do something: "exit" or "wait".
@@ -32,9 +34,7 @@ func TestChild(t *testing.T) {
 	servers = append(servers, sentinel.Servers()...)
 	servers = append(servers, sentinel.Sentinels()...)
 	g, err := theGuard()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	fmt.Println(childEnv, g.dir, strings.Join(addrs(servers), " "))
 	if mode == "exit" {
 		os.Exit(0)
@@ -50,12 +50,8 @@ func TestNothingIsLeft(t *testing.T) {
 		child.Env = append(os.Environ(), childEnv+"="+mode)
 		child.Stderr = os.Stderr
 		out, err := child.StdoutPipe()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := child.Start(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
+		fatal.If(t, child.Start())
 		words := said(t, out)
 		dir, servers := words[0], words[1:]
 		if len(servers) != 5 {
@@ -67,9 +63,7 @@ func TestNothingIsLeft(t *testing.T) {
 					t.Fatalf("%s does not listen while its process runs", addr)
 				}
 			}
-			if err := child.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, child.Process.Kill())
 		}
 		_ = child.Wait() // it was killed
 		began := time.Now()

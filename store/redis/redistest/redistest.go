@@ -31,6 +31,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const (
@@ -72,9 +74,7 @@ func Shared(t testing.TB) *Server {
 	t.Helper()
 	Require(t)
 	in, err := sharedServer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return borrow(t, in)
 }
 
@@ -84,9 +84,7 @@ func SharedCluster(t testing.TB) *Cluster {
 	t.Helper()
 	Require(t)
 	instances, err := sharedCluster()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &Cluster{t: t, servers: each(t, instances, borrow)}
 }
 
@@ -130,9 +128,7 @@ func CommandStats(t testing.TB, client redis.UniversalClient) map[string]int64 {
 	default:
 		t.Fatalf("CommandStats of a %T", client)
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return total
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // MasterName is what sentinels call their master.
@@ -30,14 +32,10 @@ func StartSentinel(t testing.TB, replicas, sentinels int, cfg Config) *Sentinel 
 	t.Helper()
 	Require(t)
 	replicated, err := startReplicated(replicas, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	servers := each(t, replicated, own)
 	watchers, err := startSentinels(replicated[0], replicas, sentinels, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &Sentinel{t: t, servers: servers, sentinels: each(t, watchers, own)}
 }
 
@@ -75,9 +73,7 @@ func (s *Sentinel) Master() *Server {
 		}
 		return nil
 	})
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, err)
 	i := slices.Index(addrs(s.servers), addr)
 	if i < 0 {
 		s.t.Fatalf("the sentinels' master is %q, which is not one of %v", addr, addrs(s.servers))
@@ -190,9 +186,7 @@ func (s *Sentinel) Hasten() {
 		client := redis.NewClient(sentinel.in.options())
 		err := client.Do(s.t.Context(), "SENTINEL", "SET", MasterName, "down-after-milliseconds", hastyDownAfter(i).Milliseconds()).Err()
 		_ = client.Close()
-		if err != nil {
-			s.t.Fatal(err)
-		}
+		fatal.If(s.t, err)
 	}
 }
 

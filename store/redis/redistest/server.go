@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Config configures a test's servers. With the zero Config they persist nothing and
@@ -45,9 +47,7 @@ func Start(t testing.TB, cfg Config) *Server {
 	t.Helper()
 	Require(t)
 	in, err := newInstance(spec{Config: cfg})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return own(t, in)
 }
 
@@ -183,7 +183,5 @@ func withRole(servers []*Server, role string) []*Server {
 
 func (s *Server) check(err error) {
 	s.t.Helper()
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, err)
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
@@ -48,10 +49,8 @@ func (f *TLS) Renew(t testing.TB) {
 	// Replicas, the nodes of a cluster and sentinels are each other's clients.
 	server := ca.Issue("redistest server")
 	client := ca.Issue("redistest client", testpki.Usage(x509.ExtKeyUsageClientAuth))
-	if err := errors.Join(os.WriteFile(f.CAFile, ca.CertPEM(), 0o600),
-		server.Write(f.ServerCertFile, f.ServerKeyFile), client.Write(f.ClientCertFile, f.ClientKeyFile)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.WriteFile(f.CAFile, ca.CertPEM(), 0o600),
+		server.Write(f.ServerCertFile, f.ServerKeyFile), client.Write(f.ClientCertFile, f.ClientKeyFile)))
 	f.client = &tls.Config{RootCAs: ca.Pool(), Certificates: []tls.Certificate{client.TLS()}}
 }
 

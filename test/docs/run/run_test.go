@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 )
 
@@ -137,15 +138,11 @@ func TestPagesRunApart(t *testing.T) {
 		"gone.md": "<!-- needs: service -->\n```sh\necho a\n```\n",
 		"bad.md":  "```sh\necho a\n```\n\n```\nb\n```\n\n```sh\nfalse\n```\n\n```sh\necho never\n```\n",
 	} {
-		if err := os.WriteFile(filepath.Join(root, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(root, name), []byte(text), 0o600))
 	}
 	program := filepath.Join(root, "bin", "setpoint")
 	for _, err := range []error{os.Mkdir(filepath.Dir(program), 0o755), os.WriteFile(program, []byte("#!/bin/sh\nexit 1\n"), 0o755)} { //nolint:gosec // a program
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	if missing := tryIsolation(root).missing; missing != "" {
 		if os.Getenv("CI") != "" {
@@ -182,22 +179,16 @@ func TestAPageHasAGitOfItsOwn(t *testing.T) {
 	git(main, "init", "-q")
 	page := "```sh\ngit tag mine && git -c user.name=x -c user.email=x@example.com commit -q --allow-empty -m x && git status --porcelain\n```\n\n```\n```\n"
 	for name, text := range map[string]string{"page.md": page, ".gitignore": "bin/\n"} {
-		if err := os.WriteFile(filepath.Join(main, name), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(main, name), []byte(text), 0o600))
 	}
 	git(main, "add", ".")
 	git(main, "commit", "-q", "-m", "one")
 	git(main, "worktree", "add", "-q", "-b", "other", root)
 	for _, of := range []string{main, root} {
 		for _, err := range []error{os.Mkdir(filepath.Join(of, "bin"), 0o755), os.WriteFile(filepath.Join(of, "bin", "setpoint"), nil, 0o755)} { //nolint:gosec // a program
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 		}
-		if err := os.WriteFile(filepath.Join(of, "go.mod"), []byte("module x\n"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(of, "go.mod"), []byte("module x\n"), 0o600))
 		git(of, "add", ".")
 		before := git(main, "for-each-ref") + git(of, "status", "--porcelain")
 		for _, isolated := range []bool{true, false} {

@@ -20,8 +20,8 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
-	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -35,8 +35,6 @@ const (
 var kubeVersion = &chartutil.KubeVersion{Version: "v1.36.0", Major: "1", Minor: "36"}
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
-
-var must = kit.Must
 
 // render returns the manifests as `helm template` prints them, hooks left out.
 func render(t *testing.T, text string) (string, error) {
@@ -112,7 +110,7 @@ func print(t *testing.T, objects []*unstructured.Unstructured) string {
 	var b bytes.Buffer
 	for _, o := range objects {
 		text, err := yaml.Marshal(o.Object)
-		must(t, err)
+		fatal.If(t, err)
 		b.WriteString("---\n")
 		b.Write(text)
 	}
@@ -123,11 +121,11 @@ func print(t *testing.T, objects []*unstructured.Unstructured) string {
 func kustomize(t *testing.T, c *kubetest.Cluster, text string) string {
 	t.Helper()
 	root, err := filepath.Abs(repository + "/deploy/kustomize")
-	must(t, err)
+	fatal.If(t, err)
 	folder := t.TempDir()
 	relative, err := filepath.Rel(folder, root)
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "ROOT", relative)), 0o600))
+	fatal.If(t, err)
+	fatal.If(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(strings.ReplaceAll(text, "ROOT", relative)), 0o600))
 	return c.Kubectl(t, "kustomize", folder)
 }
 
@@ -135,6 +133,6 @@ func kustomize(t *testing.T, c *kubetest.Cluster, text string) string {
 func secret(t *testing.T, c *kubetest.Cluster, name string) map[string][]byte {
 	t.Helper()
 	s, err := c.Client().CoreV1().Secrets(namespace).Get(t.Context(), name, getOptions)
-	must(t, err)
+	fatal.If(t, err)
 	return s.Data
 }

@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -125,7 +126,7 @@ func TestTheServiceIsMadeToScaleItself(t *testing.T) {
 	replicas := func(want int32, when string) {
 		t.Helper()
 		d, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", getOptions)
-		must(t, err)
+		fatal.If(t, err)
 		if *d.Spec.Replicas != want {
 			t.Errorf("%s: %d instances, want %d", when, *d.Spec.Replicas, want)
 		}
@@ -150,11 +151,11 @@ func callersComeAndGo(t *testing.T, c *kubetest.Cluster, release *helm.Release, 
 	const more = "service: {replicas: 3, settings: {target-metrics: true, keda-metadata-tokens: true}"
 	before := secret(t, c, "setpoint-tokens")
 	program, err := service.Program()
-	must(t, err)
+	fatal.If(t, err)
 	var entry bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program, "token", "oncall", "--lifetime=24h")
 	cmd.Stderr = &entry
-	must(t, cmd.Run())
+	fatal.If(t, cmd.Run())
 	put := func(file []byte) {
 		t.Helper()
 		c.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: setpoint-tokens, namespace: setpoint}\ndata: {tokens.yaml: "+base64.StdEncoding.EncodeToString(file)+"}")
@@ -255,7 +256,7 @@ func credentialsAreGood(t *testing.T, c *kubetest.Cluster) {
 func settingsAreGood(t *testing.T, c *kubetest.Cluster) {
 	t.Helper()
 	deployment, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", getOptions)
-	must(t, err)
+	fatal.If(t, err)
 	pod := deployment.Spec.Template.Spec
 	folder := t.TempDir()
 	// Files of the pod's volumes, in a folder of the test.
@@ -270,14 +271,14 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster) {
 			data = secret(t, c, v.Secret.SecretName)
 		case v.ConfigMap != nil:
 			m, err := c.Client().CoreV1().ConfigMaps(namespace).Get(t.Context(), v.ConfigMap.Name, getOptions)
-			must(t, err)
+			fatal.If(t, err)
 			for name, text := range m.Data {
 				data[name] = []byte(text)
 			}
 		}
-		must(t, os.MkdirAll(filepath.Join(folder, mount.MountPath), 0o700))
+		fatal.If(t, os.MkdirAll(filepath.Join(folder, mount.MountPath), 0o700))
 		for name, text := range data {
-			must(t, os.WriteFile(filepath.Join(folder, mount.MountPath, name), text, 0o600))
+			fatal.If(t, os.WriteFile(filepath.Join(folder, mount.MountPath, name), text, 0o600))
 		}
 	}
 	var env []string
@@ -291,7 +292,7 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster) {
 		}
 	}
 	program, err := service.Program()
-	must(t, err)
+	fatal.If(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, append(pod.Containers[0].Args, "--check")...)

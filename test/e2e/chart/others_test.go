@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -25,7 +26,7 @@ func TestKindsOfOtherOperators(t *testing.T) {
 	install(t, c, "github.com/cert-manager/cert-manager@v1.21.2", "deploy/crds", "certificates", "issuers")
 
 	rendered, err := render(t, "monitoring: {podMonitors: true, rules: true, labels: {release: prometheus}}\ntls: {mode: certManager, names: ['*.example.com']}")
-	must(t, err)
+	fatal.If(t, err)
 	kinds := map[string]int{}
 	var own []*unstructured.Unstructured
 	for _, o := range objects(t, rendered) {
@@ -85,10 +86,10 @@ func install(t *testing.T, c *kubetest.Cluster, module, folder string, kinds ...
 		kit.Cannot(t, module+" can't be downloaded: "+string(output))
 	}
 	var downloaded struct{ Dir string }
-	must(t, json.Unmarshal(output, &downloaded))
+	fatal.If(t, json.Unmarshal(output, &downloaded))
 	for _, kind := range kinds {
 		files, err := filepath.Glob(filepath.Join(downloaded.Dir, folder, "*_"+kind+".yaml"))
-		must(t, err)
+		fatal.If(t, err)
 		if len(files) != 1 {
 			t.Fatalf("%s has %q of %s", module, files, kind)
 		}

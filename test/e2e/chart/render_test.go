@@ -23,6 +23,7 @@ import (
 	k8slabels "k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
@@ -34,7 +35,7 @@ func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
 	const images = "\nimages: [{name: setpoint, newName: ghcr.io/setpoint-dev/setpoint, newTag: 0.1.0}, {name: setpoint-external-metrics, newName: ghcr.io/setpoint-dev/setpoint-external-metrics, newTag: 0.1.0}]"
 	keda := func(t *testing.T) string {
 		values, err := os.ReadFile(repository + "/deploy/keda/values.yaml")
-		must(t, err)
+		fatal.If(t, err)
 		return string(values)
 	}
 	for _, tt := range []struct{ name, values, kustomization string }{
@@ -48,7 +49,7 @@ func TestTheChartHasWhatTheKustomizationHas(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			rendered, err := render(t, "secrets: {generate: false}\ntls: {mode: existing}\n"+tt.values)
-			must(t, err)
+			fatal.If(t, err)
 			got, want := comparable(t, objects(t, rendered)), comparable(t, objects(t, kustomize(t, c, tt.kustomization+images)))
 			for name := range want {
 				if got[name] == nil {
@@ -193,7 +194,7 @@ func TestTheAPIServerTakesEachRendering(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{WithoutMetrics: true, WithoutWorkloads: true})
 	c.Kubectl(t, "create", "namespace", namespace)
 	defaults, err := render(t, "")
-	must(t, err)
+	fatal.If(t, err)
 	for _, o := range objects(t, defaults) {
 		if o.GetKind() == "CustomResourceDefinition" { // the kind must be there before its objects
 			c.Apply(t, print(t, []*unstructured.Unstructured{o}))
@@ -208,7 +209,7 @@ func TestTheAPIServerTakesEachRendering(t *testing.T) {
 				}
 			}
 			rendered, err := render(t, text)
-			must(t, err)
+			fatal.If(t, err)
 			// Objects that name no namespace are the release's.
 			var own, others []*unstructured.Unstructured
 			for _, o := range objects(t, rendered) {
@@ -319,7 +320,7 @@ func TestWrongValuesAreRefused(t *testing.T) {
 // never fails within a template, with an error that only its author understands.
 func TestValuesThatAreNullAreLeftOutOrRefused(t *testing.T) {
 	file, err := os.ReadFile(path + "/values.yaml")
-	must(t, err)
+	fatal.If(t, err)
 	tried := 0
 	var null func(at []string, values map[string]any)
 	null = func(at []string, values map[string]any) {
@@ -359,7 +360,7 @@ func TestTheAgentHasRightsInItsNamespacesOnly(t *testing.T) {
 	for _, more := range []string{"source: autoscaler", "source: hpa", "source: both", "shadow: true"} {
 		rights := func(values string) (perNamespace map[string]map[string]bool, manifest string) {
 			rendered, err := render(t, "agent: {"+more+values+"}")
-			must(t, err)
+			fatal.If(t, err)
 			perNamespace = map[string]map[string]bool{}
 			bound := map[string]bool{}
 			roles := slices.DeleteFunc(objects(t, rendered), func(o *unstructured.Unstructured) bool {
@@ -389,10 +390,10 @@ func TestTheAgentHasRightsInItsNamespacesOnly(t *testing.T) {
 					perNamespace[in] = map[string]bool{}
 				}
 				rules, _, err := unstructured.NestedSlice(o.Object, "rules")
-				must(t, err)
+				fatal.If(t, err)
 				for _, rule := range rules {
 					text, err := json.Marshal(rule)
-					must(t, err)
+					fatal.If(t, err)
 					perNamespace[in][string(text)] = true
 				}
 			}
@@ -417,7 +418,7 @@ func TestTheAgentHasRightsInItsNamespacesOnly(t *testing.T) {
 		}
 	}
 	rendered, err := render(t, "agent: {namespaces: [shop, setpoint]}\ncrds: {install: false}\nservice: {autoscaling: {enabled: true}}")
-	must(t, err)
+	fatal.If(t, err)
 	for _, o := range objects(t, rendered) {
 		if strings.HasPrefix(o.GetKind(), "Cluster") || o.GetKind() == "CustomResourceDefinition" {
 			t.Errorf("%s %s is cluster-scoped", o.GetKind(), o.GetName())
@@ -429,7 +430,7 @@ func TestTheAgentHasRightsInItsNamespacesOnly(t *testing.T) {
 func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
 	for _, values := range []string{"", "service: {replicas: 1}\nagent: {replicas: 1}\nexternalMetrics: {enabled: true, replicas: 1}", "service: {replicas: 1}\nredis: {mode: none}"} {
 		rendered, err := render(t, values)
-		must(t, err)
+		fatal.If(t, err)
 		budgets := 0
 		for _, o := range objects(t, rendered) {
 			if o.GetKind() != "PodDisruptionBudget" {
@@ -450,7 +451,7 @@ func TestBudgetsLetTheLastInstanceGo(t *testing.T) {
 // cert-manager has the key, too.
 func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 	r, err := rendered(t, "setpoint", "externalMetrics: {enabled: true}\ntls: {mode: certManager}\n"+twoSpecs)
-	must(t, err)
+	fatal.If(t, err)
 	all, templates := pods(t, r)
 	for name, pod := range templates {
 		labels, _, _ := unstructured.NestedStringMap(pod, "metadata", "labels")
@@ -483,7 +484,7 @@ func TestPodsReachAndGetWhatTheyNeedOnly(t *testing.T) {
 func TestPodsGoWhereTheyAreTold(t *testing.T) {
 	const place = "{tolerations: [{operator: Exists}], nodeSelector: {a: b}, affinity: {nodeAffinity: {}}, priorityClassName: '7'}"
 	r, err := rendered(t, "setpoint", twoSpecs+"  tolerations: [{operator: Exists}]\n  nodeSelector: {a: b}\n  affinity: {nodeAffinity: {}}\n  priorityClassName: '7'\nagent: "+place+"\nredis: "+place+"\nexternalMetrics: {enabled: true, "+place[1:])
-	must(t, err)
+	fatal.If(t, err)
 	_, templates := pods(t, r)
 	for name, pod := range templates {
 		spec, _ := pod["spec"].(map[string]any)
@@ -500,7 +501,7 @@ func TestPodsGoWhereTheyAreTold(t *testing.T) {
 func TestOpenShiftChoosesUsers(t *testing.T) {
 	for api, want := range map[string]bool{"v1": true, "security.openshift.io/v1": false} {
 		r, err := rendered(t, "setpoint", "externalMetrics: {enabled: true}\n"+twoSpecs, api)
-		must(t, err)
+		fatal.If(t, err)
 		_, templates := pods(t, r)
 		for name, pod := range templates {
 			security, _, _ := unstructured.NestedMap(pod, "spec", "securityContext")
@@ -521,7 +522,7 @@ func TestRedisStaysBelowItsLimit(t *testing.T) {
 		`{memory: "2147483648"}`: "1536mb", "{memory: null}": "0", "null": "0",
 	} {
 		rendered, err := render(t, "redis: {resources: {limits: "+limits+"}}")
-		must(t, err)
+		fatal.If(t, err)
 		if got := strings.Count(rendered, "\n    maxmemory "+want+"\n"); got != 1 || strings.Count(rendered, "    maxmemory ") != 1 {
 			t.Errorf("limits %s: no maxmemory %s, or others", limits, want)
 		}
@@ -531,7 +532,7 @@ func TestRedisStaysBelowItsLimit(t *testing.T) {
 // Within another chart, whose name the release has, a Redis of that chart gets none of our calls and none of our bounds.
 func TestAnotherRedisOfTheReleaseIsLeftAlone(t *testing.T) {
 	r, err := rendered(t, "shop", "")
-	must(t, err)
+	fatal.If(t, err)
 	all, templates := pods(t, r)
 	another := k8slabels.Set{"app.kubernetes.io/name": "redis", "app.kubernetes.io/instance": "shop", "app.kubernetes.io/component": "master"}
 	ours, _, _ := unstructured.NestedStringMap(templates["shop-redis"], "metadata", "labels")
@@ -575,7 +576,7 @@ func TestPodsHaveTheTimeToStop(t *testing.T) {
 		"service: {settings: {drain-timeout: 1m30s, shutdown-delay: 5s}}\nagent: {settings: {drain-timeout: 45s}}": {115, 55},
 	} {
 		r, err := rendered(t, "setpoint", values)
-		must(t, err)
+		fatal.If(t, err)
 		_, templates := pods(t, r)
 		for i, name := range []string{"setpoint", "setpoint-agent"} {
 			if got, _, err := unstructured.NestedFieldNoCopy(templates[name], "spec", "terminationGracePeriodSeconds"); err != nil || fmt.Sprint(got) != fmt.Sprint(want[i]) {
@@ -588,13 +589,13 @@ func TestPodsHaveTheTimeToStop(t *testing.T) {
 // The adapter of the external metric refuses to start where the API is another Service's.
 func TestTheExternalMetricKnowsItsService(t *testing.T) {
 	rendered, err := renderAs(t, "scaler", "externalMetrics: {enabled: true}")
-	must(t, err)
+	fatal.If(t, err)
 	for _, o := range objects(t, rendered) {
 		if o.GetKind() != "APIService" {
 			continue
 		}
 		service, _, err := unstructured.NestedMap(o.Object, "spec", "service")
-		must(t, err)
+		fatal.If(t, err)
 		if want := fmt.Sprintf("- --service=%s/%s\n", service["namespace"], service["name"]); !strings.Contains(rendered, want) {
 			t.Errorf("no argument %q", want)
 		}
@@ -637,7 +638,7 @@ func namesAreText(t *testing.T, release, rendered string) {
 // A setting arrives as it was written, whatever Helm takes it for.
 func TestSettingsArriveAsWritten(t *testing.T) {
 	rendered, err := render(t, "service: {settings: {tolerance: 0.05, max-pods: 10000000, target-metrics: true, log-level: debug, downscale-stabilization: 30s}}")
-	must(t, err)
+	fatal.If(t, err)
 	for name, want := range map[string]string{
 		"SETPOINT_TOLERANCE": "0.05", "SETPOINT_MAX_PODS": "10000000", "SETPOINT_TARGET_METRICS": "true",
 		"SETPOINT_LOG_LEVEL": "debug", "SETPOINT_DOWNSCALE_STABILIZATION": "30s",
@@ -652,7 +653,7 @@ func TestSettingsArriveAsWritten(t *testing.T) {
 func TestAPolicyWithoutGrantsHasTheCharts(t *testing.T) {
 	for policy, want := range map[string]bool{"{}": true, "{limits: [{identities: ['*'], requestsPerSecond: 50}]}": true, "{grants: []}": false} {
 		rendered, err := render(t, "service: {policy: "+policy+"}")
-		must(t, err)
+		fatal.If(t, err)
 		if got := strings.Contains(rendered, "- token:agent-default\n"); got != want {
 			t.Errorf("policy %s: a grant for the agent is %v, want %v", policy, got, want)
 		}
@@ -663,14 +664,14 @@ func TestAPolicyWithoutGrantsHasTheCharts(t *testing.T) {
 // reach a service elsewhere at the ports that its address names.
 func TestNamesAndPortsArriveAsWritten(t *testing.T) {
 	rendered, err := render(t, "cluster: '2'\nexternalMetrics: {enabled: true}\nservice: {callers: [{identity: keda, verbs: [recommend]}]}")
-	must(t, err)
+	fatal.If(t, err)
 	if n := strings.Count(rendered, `clusters:
       - "2"
 `); n != 3 {
 		t.Errorf("%d of 3 grants name the cluster \"2\"", n)
 	}
 	rendered, err = render(t, "service: {enabled: false}\nagent: {server: 's1.example.com:7443,s2.example.com'}")
-	must(t, err)
+	fatal.If(t, err)
 	for _, port := range []string{"7443", "9090"} {
 		if !strings.Contains(rendered, "  - ports: [{port: "+port+"}]\n") {
 			t.Errorf("the agent may not reach port %s", port)
@@ -681,11 +682,11 @@ func TestNamesAndPortsArriveAsWritten(t *testing.T) {
 // The schema knows every value, and its defaults are the file's.
 func TestTheSchemaIsThatOfTheValues(t *testing.T) {
 	text, err := os.ReadFile(path + "/values.schema.json")
-	must(t, err)
+	fatal.If(t, err)
 	var schema map[string]any
-	must(t, json.Unmarshal(text, &schema))
+	fatal.If(t, json.Unmarshal(text, &schema))
 	file, err := os.ReadFile(path + "/values.yaml")
-	must(t, err)
+	fatal.If(t, err)
 	known(t, "", schema, helm.Values(t, string(file)))
 }
 
@@ -716,11 +717,11 @@ func known(t *testing.T, at string, schema map[string]any, v map[string]any) {
 // mounts, with its keys, and a token for each identity that has a grant.
 func TestTheScriptMakesTheSecrets(t *testing.T) {
 	rendered, err := renderAs(t, "scaler", "secrets: {generate: false}\ntls: {mode: existing}\nexternalMetrics: {enabled: true}\ncluster: eu\n"+twoSpecs+"  callers: [{identity: keda, verbs: [recommend]}]\n")
-	must(t, err)
+	fatal.If(t, err)
 	script := exec.CommandContext(t.Context(), repository+"/deploy/secrets.sh", "--kubernetes")
 	script.Env = append(os.Environ(), "RELEASE=scaler", "NAMESPACE="+namespace, "CLUSTER=eu", "PARTS=external-metrics,specs", "CALLERS=keda")
 	out, err := script.Output()
-	must(t, err)
+	fatal.If(t, err)
 	all := objects(t, rendered)
 	folder := files(t, slices.Concat(all, objects(t, string(out))))
 	mounted := 0
@@ -749,7 +750,7 @@ func TestTheScriptMakesTheSecrets(t *testing.T) {
 	}
 	read := func(path ...string) string {
 		text, err := os.ReadFile(filepath.Join(append([]string{folder}, path...)...))
-		must(t, err)
+		fatal.If(t, err)
 		return string(text)
 	}
 	tokens := read("scaler-tokens", "tokens.yaml")
@@ -760,6 +761,6 @@ func TestTheScriptMakesTheSecrets(t *testing.T) {
 	}
 	block, _ := pem.Decode([]byte(read("scaler-tls", "tls.crt")))
 	certificate, err := x509.ParseCertificate(block.Bytes)
-	must(t, err)
-	must(t, certificate.VerifyHostname("scaler-grpc."+namespace+".svc"))
+	fatal.If(t, err)
+	fatal.If(t, certificate.VerifyHostname("scaler-grpc."+namespace+".svc"))
 }

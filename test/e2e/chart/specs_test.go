@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -37,14 +38,14 @@ func files(t *testing.T, all []*unstructured.Unstructured) (folder string) {
 		if err != nil || o.GetKind() != "Secret" && o.GetKind() != "ConfigMap" {
 			continue
 		}
-		must(t, os.MkdirAll(filepath.Join(folder, o.GetName()), 0o700))
+		fatal.If(t, os.MkdirAll(filepath.Join(folder, o.GetName()), 0o700))
 		for key, text := range data {
 			if o.GetKind() == "Secret" {
 				decoded, err := base64.StdEncoding.DecodeString(text)
-				must(t, err)
+				fatal.If(t, err)
 				text = string(decoded)
 			}
-			must(t, os.WriteFile(filepath.Join(folder, o.GetName(), key), []byte(text), 0o600))
+			fatal.If(t, os.WriteFile(filepath.Join(folder, o.GetName(), key), []byte(text), 0o600))
 		}
 	}
 	return folder
@@ -56,7 +57,7 @@ func jobOf(t *testing.T, all []*unstructured.Unstructured) *batchv1.Job {
 	for _, o := range all {
 		if o.GetKind() == "Job" {
 			job := &batchv1.Job{}
-			must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, job))
+			fatal.If(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, job))
 			return job
 		}
 	}
@@ -68,14 +69,14 @@ func jobOf(t *testing.T, all []*unstructured.Unstructured) *batchv1.Job {
 // do no more.
 func TestTheJobStoresSpecs(t *testing.T) {
 	rendered, err := render(t, twoSpecs)
-	must(t, err)
+	fatal.If(t, err)
 	all := objects(t, rendered)
 	folder := files(t, all)
 	at := func(parts ...string) string { return filepath.Join(append([]string{folder}, parts...)...) }
 	s := service.Start(t, "--tls-cert-file="+at("setpoint-tls", "tls.crt"), "--tls-key-file="+at("setpoint-tls", "tls.key"),
 		"--auth-tokens-file="+at("setpoint-tokens", "tokens.yaml"), "--policy-file="+at("setpoint-policy", "policy.yaml"))
 	program, err := service.Program()
-	must(t, err)
+	fatal.If(t, err)
 	connected := []string{"--server=" + s.GRPCAddr(), "--tls-ca-file=" + at("setpoint-ca", "ca.crt"), "--token-file=" + at("setpoint-specs", "token")}
 	run := func(args ...string) (string, error) {
 		out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()
@@ -105,7 +106,7 @@ func TestTheJobStoresSpecs(t *testing.T) {
 	}
 	for _, name := range []string{"clusters/default/namespaces/other/targets/api", "clusters/east/namespaces/store/targets/web"} {
 		file := at("one.yaml")
-		must(t, os.WriteFile(file, []byte("maxReplicas: 3\nmetrics: []\n"), 0o600))
+		fatal.If(t, os.WriteFile(file, []byte("maxReplicas: 3\nmetrics: []\n"), 0o600))
 		if out, err := run(append(connected, "specs", "set", name, "--file="+file)...); err == nil || !strings.Contains(out, "may not") {
 			t.Errorf("the Job's token stores %s: %v\n%s", name, err, out)
 		}
@@ -119,7 +120,7 @@ func TestTheJobStoresSpecs(t *testing.T) {
 func TestAnotherJobStoresOtherSpecs(t *testing.T) {
 	name := func(text string) string {
 		rendered, err := render(t, text)
-		must(t, err)
+		fatal.If(t, err)
 		return jobOf(t, objects(t, rendered)).Name
 	}
 	first := name(twoSpecs)

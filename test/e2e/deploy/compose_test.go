@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -34,13 +35,9 @@ func standIn(t *testing.T, d *daemon, name, program, more string) {
 	}
 	folder := t.TempDir()
 	path, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	libraries, err := exec.Command("ldd", path).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	files := map[string]string{path: "/usr/bin/" + program}
 	for _, field := range strings.Fields(string(libraries)) {
 		if strings.HasPrefix(field, "/") {
@@ -50,14 +47,10 @@ func standIn(t *testing.T, d *daemon, name, program, more string) {
 	for from, to := range files {
 		data := testpages.Read(t, from)
 		to = filepath.Join(folder, "root", to)
-		if err := errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(data), 0o755)); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, errors.Join(os.MkdirAll(filepath.Dir(to), 0o755), os.WriteFile(to, []byte(data), 0o755)))
 	}
 	dockerfile := "FROM scratch\nENV PATH=/usr/bin\nCOPY root /\n" + more
-	if err := errors.Join(os.Mkdir(filepath.Join(folder, "data"), 0o755), os.WriteFile(filepath.Join(folder, "Dockerfile"), []byte(dockerfile), 0o644)); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, errors.Join(os.Mkdir(filepath.Join(folder, "data"), 0o755), os.WriteFile(filepath.Join(folder, "Dockerfile"), []byte(dockerfile), 0o644)))
 	d.must(t, "docker", "build", "--quiet", "--tag="+name, folder)
 }
 
@@ -93,9 +86,7 @@ func (c *composition) inspect(service, format string) string {
 func (c *composition) compose(args ...string) string {
 	c.t.Helper()
 	output, err := c.runWith(c.env, "docker-compose", append([]string{"--file=deploy/compose.yaml", "--project-name=setpoint-e2e"}, args...)...)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	fatal.If(c.t, err)
 	return output
 }
 
@@ -107,9 +98,7 @@ func startComposition(t *testing.T) *composition {
 	secrets := filepath.Join(t.TempDir(), "secrets")
 	d.must(t, "deploy/secrets.sh", secrets)
 	p, err := process.Reserve(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(p.Release)
 	c := &composition{daemon: d, t: t, env: []string{
 		"SETPOINT_IMAGE=" + image(t, d), "SETPOINT_SECRETS=" + secrets,
@@ -200,15 +189,11 @@ func TestCompose(t *testing.T) {
 
 	t.Run("histories outlive everything", func(t *testing.T) {
 		before, err := c.caller.ask(t, conn, composeTarget, "once")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		c.compose("down", "--timeout=30")
 		c.up()
 		after, err := c.caller.ask(t, c.caller.connect(t), composeTarget, "once")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if before.GetRecommendationId() == "" || after.GetRecommendationId() != before.GetRecommendationId() {
 			t.Errorf("the same request was decided as %q, and afterwards as %q", before.GetRecommendationId(), after.GetRecommendationId())
 		}

@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -59,9 +60,7 @@ func crashes(t *testing.T, c *composition, conn *grpc.ClientConn) {
 func (c *composition) decided(t *testing.T, conn *grpc.ClientConn, requestID string) func(*grpc.ClientConn) error {
 	t.Helper()
 	before, err := c.caller.ask(t, conn, composeTarget, requestID)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return func(conn *grpc.ClientConn) error {
 		after, err := c.caller.ask(t, conn, composeTarget, requestID)
 		if err == nil && after.GetRecommendationId() != before.GetRecommendationId() {

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -185,9 +186,7 @@ func (d *daemon) runWith(env []string, name string, args ...string) (string, err
 func (d *daemon) must(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	output, err := d.run(name, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return output
 }
 

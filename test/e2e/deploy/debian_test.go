@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -19,15 +20,11 @@ func TestADebianIsRemovedWithoutWhatIsMounted(t *testing.T) {
 		kit.Cannot(t, "mounts need root")
 	}
 	script, err := filepath.Abs("../../../scripts/debian.sh")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	debian, others, link := filepath.Join(t.TempDir(), "real"), t.TempDir(), filepath.Join(t.TempDir(), "link")
 	kept, mounted := filepath.Join(others, "kept"), filepath.Join(debian, "usr", "local", "go")
 	for _, err := range []error{os.MkdirAll(mounted, 0o755), os.Symlink(debian, link), os.WriteFile(kept, nil, 0o600)} {
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	remove := func(folder string) error {
 		return exec.CommandContext(t.Context(), "bash", "-c", `. "$1"; debian_gone "$2"`, "bash", script, folder).Run()
@@ -44,9 +41,7 @@ func TestADebianIsRemovedWithoutWhatIsMounted(t *testing.T) {
 			t.Fatalf("what is mounted is removed with %s: %v", folder, err)
 		}
 	}
-	if err := syscall.Unmount(mounted, 0); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Unmount(mounted, 0))
 	if err := remove(debian); err != nil {
 		t.Errorf("without mounts: %v", err)
 	}

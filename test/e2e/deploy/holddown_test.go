@@ -19,6 +19,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -48,9 +49,7 @@ func balance(t *testing.T, instances []*service.Instance) (rest, grpcAddress str
 		config = pattern.ReplaceAllString(config, line.to)
 	}
 	ports, err := process.Reserve(2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(ports.Release)
 	rest, grpcAddress = ports.Address(0), ports.Address(1)
 	words := []string{"{rest}", rest, "{grpc}", grpcAddress}
@@ -64,13 +63,9 @@ func balance(t *testing.T, instances []*service.Instance) (rest, grpcAddress str
 	}
 	folder := t.TempDir()
 	file := filepath.Join(folder, "haproxy.cfg")
-	if err := os.WriteFile(file, []byte(strings.NewReplacer(words...).Replace(config)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, []byte(strings.NewReplacer(words...).Replace(config)), 0o600))
 	running, err := process.Start(process.Command{Name: "haproxy", Program: "haproxy", Args: []string{"-db", "-f", file}, Log: filepath.Join(folder, "log"), Env: process.Environ()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() {
 		running.Kill()
 		if t.Failed() {
@@ -87,9 +82,7 @@ func TestHoldDownBehindTheLoadBalancer(t *testing.T) {
 	instances := service.StartAll(t, 2, "--redis="+redis.URL(), "--on-store-failure=hold-down")
 	rest, address := balance(t, instances)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = conn.Close() }()
 	const target = "clusters/c/namespaces/n/targets/t"
 	overGRPC := func() error {
@@ -157,9 +150,7 @@ func TestAnOutageBehindTheLoadBalancer(t *testing.T) {
 	instances := service.StartAll(t, 2, "--redis="+redis.URL())
 	rest, address := balance(t, instances)
 	conn, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = conn.Close() }()
 	asked := func(want string) func() error {
 		return func() error {
@@ -189,9 +180,7 @@ func TestAnOutageBehindTheLoadBalancer(t *testing.T) {
 	redis.Kill()
 	kit.Eventually(t, time.Minute, "the reason through HAProxy", asked("STORE_UNAVAILABLE"))
 	for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(100 * time.Millisecond) { // both are out
-		if err := asked("STORE_UNAVAILABLE")(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, asked("STORE_UNAVAILABLE")())
 	}
 	redis.Restart()
 	kit.Eventually(t, time.Minute, "answers again", asked(""))

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/setpoint-dev/setpoint/cmd/programs"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -38,9 +39,7 @@ func TestImageHasTheProgramsAndCertificatesOnly(t *testing.T) {
 			Entrypoint []string
 		}
 	}
-	if err := json.Unmarshal([]byte(d.must(t, "docker", "image", "inspect", name)), &inspected); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(d.must(t, "docker", "image", "inspect", name)), &inspected))
 	is := inspected[0]
 	t.Logf("the image takes %.1f MiB", float64(is.Size)/mebibyte)
 	// Five programs, each linked statically.
@@ -96,9 +95,7 @@ func TestTheImageOfTheServiceAloneIsSmall(t *testing.T) {
 				t.Errorf("the image takes %d bytes, at most 30 MiB", size)
 			}
 			program, err := elf.Open(folder + "/setpoint")
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			defer func() { _ = program.Close() }()
 			if program.Machine != machines[architecture] {
 				t.Errorf("its program is for %v", program.Machine)
@@ -146,9 +143,7 @@ func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 	image(t, docker(t))
 	for _, program := range programs.Names() {
 		file, err := elf.Open(repository + "/bin/image/" + program)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		defer file.Close()
 		for _, segment := range file.Progs {
 			if segment.Type == elf.PT_INTERP {
@@ -162,9 +157,7 @@ func TestProgramsOfTheImageNeedNoLibraries(t *testing.T) {
 func TestContainerServesAndStopsCleanly(t *testing.T) {
 	d := docker(t)
 	p, err := process.Reserve(3)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer p.Release()
 	container := d.must(t, "docker", "run", "--detach", "--network=host", "--read-only", "--cap-drop=ALL",
 		"--security-opt=no-new-privileges", "--health-interval=200ms",

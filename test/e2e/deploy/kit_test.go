@@ -20,6 +20,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -37,9 +38,7 @@ var buildImage = sync.OnceValue(func() error {
 // image builds the image once.
 func image(t *testing.T, d *daemon) string {
 	t.Helper()
-	if err := buildImage(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, buildImage())
 	return imageName
 }
 
@@ -80,9 +79,7 @@ func (c *caller) overREST(t *testing.T, target string) (code int, desired int32,
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true}}
 	body := read(t, repository, "deploy/demo/request.json")
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, scheme+"://"+c.rest+"/v1/"+target+":recommend", strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
@@ -103,9 +100,7 @@ func (c *caller) connect(t *testing.T, options ...grpc.DialOption) *grpc.ClientC
 		options = append(options, grpc.WithTransportCredentials(credentials.NewTLS(config)))
 	}
 	conn, err := grpc.NewClient(c.grpc, options...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }

@@ -11,6 +11,8 @@ import (
 	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // template is a pod template of the manifests.
@@ -84,8 +86,6 @@ func containerMayDoLeast(check func(string, bool), c *corev1.Container) {
 func selects(t *testing.T, selector *metav1.LabelSelector, pod *template) bool {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return s.Matches(labels.Set(pod.Labels))
 }

@@ -20,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -43,18 +44,12 @@ var variants = map[string]string{
 func build(t *testing.T, c *kubetest.Cluster, variant string) string {
 	t.Helper()
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := t.TempDir()
 	relative, err := filepath.Rel(folder, filepath.Join(root, "deploy/kustomize"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	text := strings.NewReplacer("BASE", relative+"/base", "COMPONENTS", relative+"/components").Replace(variants[variant])
-	if err := os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte(text), 0o600))
 	return c.Kubectl(t, "kustomize", folder)
 }
 
@@ -62,9 +57,7 @@ func build(t *testing.T, c *kubetest.Cluster, variant string) string {
 func TestManifests(t *testing.T) {
 	c := kubetest.Start(t, kubetest.Config{})
 	secrets, err := exec.Command(filepath.Join(repository, "deploy/secrets.sh"), "--kubernetes").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	base := build(t, c, "base")
 	c.Apply(t, base)
 	c.Apply(t, string(secrets))
@@ -236,27 +229,19 @@ func columns(t *testing.T, c *kubetest.Cluster) {
 func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets string) {
 	t.Helper()
 	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	// The agent's program is not beside it, as it is in the image, but on the PATH.
 	agent, err := service.Kubernetes()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	path := t.TempDir()
-	if err := os.Symlink(agent, filepath.Join(path, "setpoint-kubernetes")); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Symlink(agent, filepath.Join(path, "setpoint-kubernetes")))
 	files := filesOf(t, manifests+"\n---\n"+secrets)
 	deployments := objects[appsv1.Deployment](t, manifests, "Deployment")
 	for i := range deployments {
 		deployment := &deployments[i]
 		pod := deployment.Spec.Template.Spec
 		container, folder := pod.Containers[0], t.TempDir()
-		if err := mount(folder, &pod, files); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, mount(folder, &pod, files))
 		cmd := exec.Command(program, append(container.Args, "--check")...)
 		cmd.Env = []string{"KUBECONFIG=" + c.Kubeconfig(), "PATH=" + path}
 		for _, variable := range container.Env {
@@ -280,16 +265,12 @@ func objects[T any](t *testing.T, manifests, kind string) []T {
 	var found []T
 	for _, manifest := range strings.Split(manifests, "\n---\n") {
 		var is metav1.TypeMeta
-		if err := utilyaml.Unmarshal([]byte(manifest), &is); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, utilyaml.Unmarshal([]byte(manifest), &is))
 		if is.Kind != kind {
 			continue
 		}
 		var object T
-		if err := utilyaml.Unmarshal([]byte(manifest), &object); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, utilyaml.Unmarshal([]byte(manifest), &object))
 		found = append(found, object)
 	}
 	return found

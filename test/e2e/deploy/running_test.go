@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -43,9 +44,7 @@ func TestTheBaseScales(t *testing.T) {
 	standInForRedis(t, d)
 	c := kubetest.Start(t, kubetest.Config{})
 	secrets, err := exec.Command(filepath.Join(repository, "deploy/secrets.sh"), "--kubernetes").Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	base := build(t, c, "base")
 	c.Apply(t, base)
 	c.Apply(t, string(secrets))
@@ -89,9 +88,7 @@ func (r *running) start(pod template, image string, more ...string) string {
 	r.t.Helper()
 	container := &pod.Spec.Containers[0]
 	folder := r.t.TempDir()
-	if err := mount(folder, &pod.Spec, r.files); err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, mount(folder, &pod.Spec, r.files))
 	r.readable(folder, pod.Spec.SecurityContext)
 	args := []string{"run", "--detach", "--read-only", "--cap-drop=ALL", "--security-opt=no-new-privileges",
 		fmt.Sprintf("--user=%d:%d", *pod.Spec.SecurityContext.RunAsUser, *pod.Spec.SecurityContext.RunAsGroup),
@@ -164,19 +161,13 @@ func (r *running) startAgent(pod template) {
 		"ca.crt":    read(r.t, r.c.CAFile()),
 		"namespace": namespace,
 	} {
-		if err := os.WriteFile(filepath.Join(account, name), []byte(strings.TrimSpace(text)), 0o600); err != nil {
-			r.t.Fatal(err)
-		}
+		fatal.If(r.t, os.WriteFile(filepath.Join(account, name), []byte(strings.TrimSpace(text)), 0o600))
 	}
 	r.readable(account, pod.Spec.SecurityContext)
 	server, err := url.Parse(r.c.URL())
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, err)
 	p, err := process.Reserve(1)
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, err)
 	r.t.Cleanup(p.Release)
 	more := []string{"--network=host", "--volume=" + account + ":/var/run/secrets/kubernetes.io/serviceaccount:ro",
 		"--env=KUBERNETES_SERVICE_HOST=" + server.Hostname(), "--env=KUBERNETES_SERVICE_PORT=" + server.Port(),
@@ -203,9 +194,7 @@ func (r *running) readable(folder string, security *corev1.PodSecurityContext) {
 		}
 		return os.Chmod(path, mode)
 	})
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, err)
 }
 
 func exists(path string) bool {

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -55,9 +56,7 @@ func (s *stackService) memory(t *testing.T) int64 {
 func render(t *testing.T, d *daemon, program ...string) stack {
 	t.Helper()
 	var s stack
-	if err := yaml.Unmarshal([]byte(d.must(t, program[0], program[1:]...)), &s); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(d.must(t, program[0], program[1:]...)), &s))
 	return s
 }
 
@@ -118,9 +117,7 @@ func TestStacksAreAsTheKustomization(t *testing.T) {
 			}
 			same(t, "memory", s.memory(t), container.Resources.Limits.Memory().Value())
 			grace, err := time.ParseDuration(s.StopGracePeriod)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			same(t, "time to end", grace, time.Duration(*tt.pod.Spec.TerminationGracePeriodSeconds)*time.Second)
 		})
 	}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -29,7 +30,7 @@ type balancer struct {
 func newBalancer(t testing.TB, instances ...string) *balancer {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	kit.Must(t, err)
+	fatal.If(t, err)
 	b := &balancer{address: listener.Addr().String(), instances: instances, open: make(map[string]int)}
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -107,7 +108,7 @@ func TestOldConnectionsMakeWay(t *testing.T) {
 	var callers []*setpoint.Client
 	for range clients {
 		c, err := setpoint.New(balancer.address, setpoint.WithInsecure())
-		kit.Must(t, err)
+		fatal.If(t, err)
 		t.Cleanup(func() { _ = c.Close() })
 		callers = append(callers, c)
 	}

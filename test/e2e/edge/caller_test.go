@@ -25,7 +25,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/test/e2e/kit"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -55,7 +55,7 @@ func newCaller(t testing.TB, p *service.Instance, config *tls.Config, token stri
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: 5 * time.Second,
 		}))
-	kit.Must(t, err)
+	fatal.If(t, err)
 	over := &http.Transport{TLSClientConfig: config.Clone(), ForceAttemptHTTP2: config != nil}
 	c := &caller{
 		t: t, token: token, conn: conn,
@@ -167,7 +167,7 @@ func (c *caller) talk() *talk {
 		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.token)
 	}
 	stream, err := c.recommendations.StreamRecommend(ctx)
-	kit.Must(c.t, err)
+	fatal.If(c.t, err)
 	return &talk{stream: stream}
 }
 

@@ -4,6 +4,7 @@ package edge
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -23,6 +24,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -42,9 +44,9 @@ type callers struct {
 func startCallers(t testing.TB, cpu int, config load.Config) *callers {
 	t.Helper()
 	path, err := generatorProgram()
-	kit.Must(t, err)
+	fatal.If(t, err)
 	text, err := json.Marshal(config)
-	kit.Must(t, err)
+	fatal.If(t, err)
 	args, environment := []string{path}, os.Environ()
 	if cpu >= 0 {
 		args = append([]string{"taskset", "-c", strconv.Itoa(cpu)}, args...)
@@ -56,12 +58,12 @@ func startCallers(t testing.TB, cpu int, config load.Config) *callers {
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	stdin, err := cmd.StdinPipe()
-	kit.Must(t, err)
+	fatal.If(t, err)
 	stdout, err := cmd.StdoutPipe()
-	kit.Must(t, err)
-	kit.Must(t, cmd.Start())
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	_, err = stdin.Write(append(text, '\n'))
-	kit.Must(t, err)
+	fatal.If(t, err)
 	c := &callers{t: t, pid: cmd.Process.Pid, stdin: stdin, ended: make(chan struct{})}
 	go func() {
 		defer close(c.ended)
@@ -154,9 +156,7 @@ func (c *callers) phase(name string) *outcome {
 	first, last := int64(0), int64(0)
 	c.outcome(func(b *load.Bucket) bool {
 		if b.Phase == name {
-			if first == 0 {
-				first = b.Ended
-			}
+			first = cmp.Or(first, b.Ended)
 			last = b.Ended
 		}
 		return false
@@ -172,7 +172,7 @@ func encode(t testing.TB, requests ...*setpointv1.RecommendRequest) [][]byte {
 	var all [][]byte
 	for _, request := range requests {
 		data, err := proto.Marshal(request)
-		kit.Must(t, err)
+		fatal.If(t, err)
 		all = append(all, data)
 	}
 	return all

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/edge/load"
 	"github.com/setpoint-dev/setpoint/test/e2e/hostile"
-	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -256,7 +256,7 @@ func floodsWhileSomeWait(t *testing.T, failed func(string, ...any)) {
 	var waiting sync.WaitGroup
 	for range 20 {
 		conn, err := net.Dial("tcp", p.RESTAddr())
-		kit.Must(t, err)
+		fatal.If(t, err)
 		waiting.Go(func() { slowBody(ctx, conn) })
 	}
 	c := startCallers(t, callersCPU, heavyLoad(t, p,

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -23,9 +24,7 @@ func generatorProgram() (string, error) { return process.Build("test/e2e/edge/lo
 func run(t testing.TB, environment []string, args ...string) (code int, stdout, stderr string) {
 	t.Helper()
 	path, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cmd := exec.CommandContext(t.Context(), path, args...)
 	cmd.Env = append(process.Environ(), environment...)
 	var out, errs bytes.Buffer

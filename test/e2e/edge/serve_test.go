@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
@@ -38,7 +39,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	jwt := issuer.Token()
 	parts := strings.Split(jwt, ".")
 	claims, err := base64.RawURLEncoding.DecodeString(parts[1])
-	kit.Must(t, err)
+	fatal.If(t, err)
 	badJWT := parts[0] + "." + base64.RawURLEncoding.EncodeToString(bytes.Replace(claims, []byte("alice"), []byte("mallory-planted"), 1)) + "." + parts[2]
 	flags := append(f.writePair(ca.Issue("setpoint", testpki.Usage(x509.ExtKeyUsageServerAuth))), "--log-level=debug", "--access-log=all", "--redis-timeout=100ms",
 		"--auth-tokens-file="+f.write("tokens.yaml", []byte("tokens:\n"+entry)),
@@ -46,7 +47,7 @@ func TestNoSecretIsLogged(t *testing.T) {
 	p := start(t, flags...)
 	// An unreachable Redis, whose password must not be shown either.
 	away := service.New(t, service.Settings{Flags: append(flags, "--redis=redis://user:"+password+"@127.0.0.1:1"), Shipped: true})
-	kit.Must(t, away.Begin())
+	fatal.If(t, away.Begin())
 	kit.Eventually(t, process.Patience, "a line about Redis", func() error {
 		if !away.Logged("store") {
 			return os.ErrNotExist
@@ -141,10 +142,10 @@ func TestLogsCannotBeForged(t *testing.T) {
 		forged + "\n" + forged + "\n",
 	} {
 		conn, err := net.Dial("tcp", p.RESTAddr())
-		kit.Must(t, err)
+		fatal.If(t, err)
 		_, err = conn.Write([]byte(raw))
-		kit.Must(t, err)
-		kit.Must(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
+		fatal.If(t, err)
+		fatal.If(t, conn.SetReadDeadline(time.Now().Add(time.Second)))
 		_, _ = conn.Read(make([]byte, 1000))
 		_ = conn.Close()
 	}
@@ -194,7 +195,7 @@ func TestARevokedTokenIsRefusedSoon(t *testing.T) {
 		item, broken := s.ask(requestFor(targetIn("red")))
 		return errors.Join(item, broken)
 	}
-	kit.Must(t, errors.Join(revoked.recommend(requestFor(targetIn("red"))), ask(stream), ask(otherStream)))
+	fatal.If(t, errors.Join(revoked.recommend(requestFor(targetIn("red"))), ask(stream), ask(otherStream)))
 	f.write("tokens.yaml", []byte("tokens:\n"+staysEntry))
 	refused := func(what string, call func() error) time.Duration {
 		return kit.Eventually(t, 45*time.Second, what+" refused", func() error {
@@ -216,7 +217,7 @@ func TestARevokedTokenIsRefusedSoon(t *testing.T) {
 		}
 		return item
 	})
-	kit.Must(t, ask(otherStream))
+	fatal.If(t, ask(otherStream))
 	t.Logf("refused %v after the file was replaced", took.Round(time.Millisecond))
 }
 
@@ -232,8 +233,8 @@ func newFolder(t testing.TB) folder { return folder{t, t.TempDir()} }
 func (f folder) write(name string, content []byte) string {
 	f.t.Helper()
 	path := filepath.Join(f.path, name)
-	kit.Must(f.t, os.WriteFile(path+".new", content, 0o600))
-	kit.Must(f.t, os.Rename(path+".new", path))
+	fatal.If(f.t, os.WriteFile(path+".new", content, 0o600))
+	fatal.If(f.t, os.Rename(path+".new", path))
 	return path
 }
 

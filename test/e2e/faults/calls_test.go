@@ -100,14 +100,6 @@ func same(errs []error, err error) []error {
 	return errs
 }
 
-// must fails the test for an error.
-func must(t testing.TB, errs ...error) {
-	t.Helper()
-	if err := errors.Join(errs...); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // report reports that a change was applied.
 func (s *service) report(ctx context.Context, name, id string) error {
 	_, err := s.recommendations.ReportScale(ctx, &setpointv1.ReportScaleRequest{Target: name, RecommendationId: id, Outcome: "APPLIED"})

@@ -8,6 +8,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -45,7 +46,7 @@ func (r *clusterRig) history(t testing.TB, target string) *record.Record {
 	for _, node := range r.nodes {
 		if key := recordKey(t, node, r.prefix, target); key != "" {
 			raw, err := node.Get(t.Context(), key).Result()
-			must(t, err)
+			fatal.If(t, err)
 			return decodeRecord(t, raw)
 		}
 	}
@@ -78,8 +79,8 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 				known = append(known, target(fmt.Sprint("known-", i)))
 				unknown = append(unknown, target(fmt.Sprint("unknown-", i)))
 			}
-			must(t, s.batch(t.Context(), b, b.requests(known...))...)
-			must(t, s.batch(t.Context(), b, b.requests(known...))...)
+			fatal.If(t, s.batch(t.Context(), b, b.requests(known...))...)
+			fatal.If(t, s.batch(t.Context(), b, b.requests(known...))...)
 			const lost = 1
 			end := away.begin(r.cluster.Servers()[lost])
 			shardOf := make(map[string]int)

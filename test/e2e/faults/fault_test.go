@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -139,13 +140,13 @@ func newCase(t *testing.T, r *rig, s *service) *faultCase {
 	}
 	names := slices.Concat(c.known, []string{probe, doomed})
 	for range 2 {
-		must(t, s.batch(t.Context(), c.book, c.book.requests(names...))...)
+		fatal.If(t, s.batch(t.Context(), c.book, c.book.requests(names...))...)
 	}
 	answer, err := s.recommendations.Recommend(t.Context(), wants(settling, "settling", 5))
-	must(t, err)
+	fatal.If(t, err)
 	c.pending = answer.GetRecommendationId()
 	_, err = s.decisions(t.Context(), probe) // after it the log is written
-	must(t, err)
+	fatal.If(t, err)
 	for _, name := range append(names, settling) {
 		c.before[name] = r.record(t, name)
 	}
@@ -234,7 +235,7 @@ func (f fault) refusesAll(t *testing.T, c *faultCase) (slowest time.Duration) {
 func (f fault) refusesREST(t *testing.T, c *faultCase) {
 	t.Helper()
 	body, err := protojson.Marshal(with(c.book.request(c.known[2]).request, withoutTarget))
-	must(t, err)
+	fatal.If(t, err)
 	code, text := c.rest(t, http.MethodPost, "/v1/"+c.known[2]+":recommend", string(body))
 	if code != http.StatusServiceUnavailable || !strings.Contains(text, unavailable) {
 		t.Errorf("REST answers %d %s", code, text)
@@ -322,7 +323,7 @@ func (c *faultCase) everythingOnce(t *testing.T) {
 	c.book.check(t, c.rig)
 	for _, name := range c.known {
 		logged, err := c.decisions(t.Context(), name)
-		must(t, err)
+		fatal.If(t, err)
 		seen := make(map[string]bool)
 		for _, d := range logged {
 			if seen[d.GetRecommendationId()] {

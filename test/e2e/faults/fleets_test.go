@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -85,9 +86,8 @@ func fleetModel(t *testing.T) porcupine.Model {
 			c, record := input.(*memberCall), fleet.Record{}
 			if text := state.(string); text != "" {
 				var err error
-				if record, err = fleet.DecodeRecord([]byte(text)); err != nil {
-					t.Fatal(err)
-				}
+				record, err = fleet.DecodeRecord([]byte(text))
+				fatal.If(t, err)
 			}
 			at := c.request.GetEvaluationTime().AsTime()
 			if at.UnixNano() < record.Updated { // refused; or not made, if that is unknown
@@ -96,14 +96,11 @@ func fleetModel(t *testing.T) porcupine.Model {
 			in := inputOf(t, c.request)
 			call := fleet.Call{Member: c.request.GetTarget()}
 			var err error
-			if call.Digest, err = fleet.NewDigest(at, in, call.Member, spec.Version); err != nil {
-				t.Fatal(err)
-			}
+			call.Digest, err = fleet.NewDigest(at, in, call.Member, spec.Version)
+			fatal.If(t, err)
 			call.Digest.Min, call.Digest.Max = in.Spec.MinReplicas, in.Spec.MaxReplicas
 			next, answer, err := fleet.Step(at, spec, &record, &call)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			return c.code != codes.FailedPrecondition && (c.code != codes.OK || c.is(&answer)), string(fleet.AppendRecord(nil, &next))
 		},
 		Equal: func(a, b any) bool { return a == b },

@@ -8,6 +8,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -67,7 +68,7 @@ func (d *diary) step(t *testing.T, s *service, replicas, wanted, want int32) *se
 	t.Helper()
 	req := from(replicas, d.target, fmt.Sprint("step-", len(d.asked)), wanted)
 	answer, err := s.recommendations.Recommend(t.Context(), req)
-	must(t, err)
+	fatal.If(t, err)
 	if answer.GetDesiredReplicas() != want {
 		t.Errorf("from %d for %d: %d are recommended, want %d: %v", replicas, wanted, answer.GetDesiredReplicas(), want, answer.GetStatus())
 	}
@@ -80,7 +81,7 @@ func (d *diary) again(t *testing.T, s *service) {
 	t.Helper()
 	for i, req := range d.asked {
 		answer, err := s.recommendations.Recommend(t.Context(), req)
-		must(t, err)
+		fatal.If(t, err)
 		if !proto.Equal(answer, d.answers[i]) {
 			t.Errorf("%s was answered by %v, now by %v", req.GetRequestId(), d.answers[i], answer)
 		}
@@ -95,13 +96,13 @@ func TestWhatIsKnownIsHeldDownWhileTheStoreIsAway(t *testing.T) {
 			r := f.rig(t)
 			s := r.start(t, holdDown)
 			d := &diary{target: target("held")}
-			must(t, s.report(t.Context(), d.target, d.step(t, s, 3, 5, 5).GetRecommendationId()))
+			fatal.If(t, s.report(t.Context(), d.target, d.step(t, s, 3, 5, 5).GetRecommendationId()))
 
 			end := f.begin(t, r)
 			start := time.Now()
 			up := d.step(t, s, 5, 9, 7) // 2 of 4 were used up before
 			slowest := time.Since(start)
-			must(t, s.report(t.Context(), d.target, up.GetRecommendationId()))
+			fatal.If(t, s.report(t.Context(), d.target, up.GetRecommendationId()))
 			d.step(t, s, 7, 9, 7) // and 2 now
 			down := d.step(t, s, 7, 2, 7)
 			if got := condition(down, "AbleToScale"); got != "False HistoryUnavailable" {
@@ -179,12 +180,12 @@ func TestBatchesAndStreamsAreHeldDownItemByItem(t *testing.T) {
 			s := r.start(t, holdDown)
 			b := newBook()
 			names := []string{target("one"), target("two"), target("three")}
-			must(t, s.batch(t.Context(), b, b.requests(names...))...)
+			fatal.If(t, s.batch(t.Context(), b, b.requests(names...))...)
 			end := f.begin(t, r)
 			for range 3 {
 				asked := b.requests(append(names, names[0], target("unknown"))...)
 				errs := a.ask(t.Context(), s, b, asked)
-				must(t, errs[:4]...)
+				fatal.If(t, errs[:4]...)
 				refused(t, unavailable, errs[4])
 			}
 			if got := s.metric(t, "setpoint_unwritten_targets"); got != 3 {

@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -17,10 +18,10 @@ func TestAStopWhileTheStoreIsAwayLogsWhatIsLost(t *testing.T) {
 			s := r.start(t, holdDown, func(su *setup) { su.options.DrainTimeout = requestTimeout })
 			b := newBook()
 			names := []string{target("one"), target("two")}
-			must(t, s.batch(t.Context(), b, b.requests(names...))...)
+			fatal.If(t, s.batch(t.Context(), b, b.requests(names...))...)
 			end := f.begin(t, r)
 			defer end()
-			must(t, s.batch(t.Context(), b, b.requests(names...))...)
+			fatal.If(t, s.batch(t.Context(), b, b.requests(names...))...)
 			start := time.Now()
 			s.end(t)
 			t.Logf("stopped within %v", brief(time.Since(start)))
@@ -42,10 +43,10 @@ func TestAStopOnceTheStoreIsBackLosesNothing(t *testing.T) {
 	s := r.start(t, holdDown)
 	b := newBook()
 	names := []string{target("one"), target("two")}
-	must(t, s.batch(t.Context(), b, b.requests(names...))...)
+	fatal.If(t, s.batch(t.Context(), b, b.requests(names...))...)
 	r.proxy.disable()
 	kit.Eventually(t, notice, "the breaker is open", func() error {
-		must(t, s.batch(t.Context(), b, b.requests(names...))...)
+		fatal.If(t, s.batch(t.Context(), b, b.requests(names...))...)
 		if stats := s.store.Stats(); stats.BreakersOpen == 0 {
 			return fmt.Errorf("%+v", stats)
 		}

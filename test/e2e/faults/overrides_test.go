@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -411,7 +412,7 @@ func TestOverridesWhileTheStoreIsAway(t *testing.T) {
 	down, up := r.startBeside(t, holdDown), r.startBeside(t)
 	ends := time.Now().Add(6 * time.Second)
 	shop := "clusters/demo/namespaces/shop"
-	must(t, down.hold(t.Context(), shop, "ends", ends), down.hold(t.Context(), target("long"), "long", time.Now().Add(time.Hour)))
+	fatal.If(t, down.hold(t.Context(), shop, "ends", ends), down.hold(t.Context(), target("long"), "long", time.Now().Add(time.Hour)))
 	for _, s := range []*service{down, up} {
 		for name, id := range map[string]string{"ending": "ends", "long": ""} {
 			kit.Eventually(t, notice, "an override acts", func() error {
@@ -501,7 +502,7 @@ func TestOverridesFollowAFailover(t *testing.T) {
 	withList := func(of []*redistest.Server) *redistest.Server {
 		for _, node := range of {
 			keys, err := node.Client(t).Keys(t.Context(), prefix+"*}v*:demo/-/-").Result()
-			must(t, err)
+			fatal.If(t, err)
 			if len(keys) > 0 {
 				return node
 			}

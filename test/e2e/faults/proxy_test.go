@@ -11,6 +11,7 @@ import (
 	"github.com/Shopify/toxiproxy/v2/toxics"
 	"github.com/rs/zerolog"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -29,11 +30,11 @@ func newProxy(t testing.TB, upstream string) *proxy {
 	t.Helper()
 	// It stays the proxy's while that is disabled.
 	port, err := process.Reserve(1)
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(port.Release)
 	listen := port.Address(0)
 	p := &proxy{toxiproxy.NewProxy(toxiproxies, t.Name()+" "+listen, listen, upstream), listen}
-	must(t, p.Start())
+	fatal.If(t, p.Start())
 	t.Cleanup(p.Stop)
 	return p
 }
@@ -44,9 +45,7 @@ func (p *proxy) disable() { p.Stop() }
 // enable undoes disable.
 func (p *proxy) enable(t testing.TB) {
 	t.Helper()
-	if err := p.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, p.Start())
 }
 
 // attributes are a toxic's settings.
@@ -57,9 +56,7 @@ type attributes map[string]any
 func (p *proxy) add(t testing.TB, kind, stream string, a attributes) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"type": kind, "stream": stream, "attributes": a})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := p.Toxics.AddToxicJson(bytes.NewReader(text)); err != nil {
 		t.Fatalf("toxic %s: %v", text, err)
 	}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -103,7 +104,7 @@ func fillMemory(t *testing.T, r *rig) func() {
 	const junk, size, rest = "junk:", 256 << 10, 1 << 20
 	used := func() int64 {
 		n, err := strconv.ParseInt(r.info(t, "memory", "used_memory"), 10, 64)
-		must(t, err)
+		fatal.If(t, err)
 		return n
 	}
 	r.do(t, "CONFIG", "SET", "maxmemory", used()+4*rest)
@@ -114,7 +115,7 @@ func fillMemory(t *testing.T, r *rig) func() {
 		if err != nil && strings.HasPrefix(err.Error(), "OOM") {
 			break
 		}
-		must(t, err)
+		fatal.If(t, err)
 		keys = append(keys, key)
 	}
 	r.do(t, "CONFIG", "SET", "maxmemory", used()-rest)
@@ -125,7 +126,7 @@ func fillMemory(t *testing.T, r *rig) func() {
 func (r *rig) info(t testing.TB, section, field string) string {
 	t.Helper()
 	text, err := r.admin.Info(t.Context(), section).Result()
-	must(t, err)
+	fatal.If(t, err)
 	for line := range strings.Lines(text) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), field+":"); ok {
 			return value
@@ -138,8 +139,8 @@ func (r *rig) info(t testing.TB, section, field string) string {
 // failToSave makes a snapshot fail: a directory has its name.
 func failToSave(t *testing.T, r *rig) func() {
 	blocked := filepath.Join(r.redis.Dir(), "blocked")
-	must(t, os.Mkdir(blocked, 0o700))
-	must(t, os.WriteFile(filepath.Join(blocked, "something"), nil, 0o600))
+	fatal.If(t, os.Mkdir(blocked, 0o700))
+	fatal.If(t, os.WriteFile(filepath.Join(blocked, "something"), nil, 0o600))
 	save := func(status string) {
 		kit.Eventually(t, notice, "the snapshot is "+status, func() error {
 			if err := r.admin.Do(context.WithoutCancel(t.Context()), "BGSAVE").Err(); err != nil && !strings.Contains(err.Error(), "in progress") {
@@ -162,13 +163,13 @@ func failToSave(t *testing.T, r *rig) func() {
 // fillClients uses up all connections but the administrator's and closes all others.
 func fillClients(t *testing.T, r *rig) func() {
 	admin := r.admin.Conn()
-	must(t, admin.Do(t.Context(), "CONFIG", "SET", "maxclients", 1).Err())
-	must(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
+	fatal.If(t, admin.Do(t.Context(), "CONFIG", "SET", "maxclients", 1).Err())
+	fatal.If(t, admin.Do(t.Context(), "CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes").Err())
 	// The service's connections are closed now, for others' are not let in.
 	kit.Eventually(t, notice, "Redis takes nobody", func() error { return refusesClients(r.redis.Addr()) })
 	return func() {
-		must(t, admin.Do(context.WithoutCancel(t.Context()), "CONFIG", "SET", "maxclients", 1000).Err())
-		must(t, admin.Close())
+		fatal.If(t, admin.Do(context.WithoutCancel(t.Context()), "CONFIG", "SET", "maxclients", 1000).Err())
+		fatal.If(t, admin.Close())
 	}
 }
 

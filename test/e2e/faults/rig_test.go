@@ -7,6 +7,7 @@ import (
 
 	goredis "github.com/redis/go-redis/v9"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
@@ -73,9 +74,7 @@ func recordKey(t testing.TB, node *goredis.Client, prefix, target string) string
 	suffix := "}h:" + parts[1] + "/" + parts[3] + "/" + parts[5]
 	// The test may be over, with its leftovers to be inspected.
 	keys, err := node.Keys(context.WithoutCancel(t.Context()), prefix+"*"+suffix).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(keys) > 1 {
 		t.Fatalf("%s has several records: %q", target, keys)
 	}
@@ -90,9 +89,7 @@ func (r *rig) record(t testing.TB, target string) string {
 		return ""
 	}
 	raw, err := r.admin.Get(t.Context(), key).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return raw
 }
 
@@ -108,8 +105,6 @@ func decodeRecord(t testing.TB, raw string) *record.Record {
 		return &record.Record{}
 	}
 	history, err := record.Decode([]byte(raw[versionLength:]))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return &history
 }

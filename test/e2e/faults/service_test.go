@@ -20,6 +20,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -76,9 +77,8 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	t.Helper()
 	su := &setup{options: server.DefaultOptions()}
 	var err error
-	if su.redis, err = redis.ParseURL(url); err != nil {
-		t.Fatal(err)
-	}
+	su.redis, err = redis.ParseURL(url)
+	fatal.If(t, err)
 	su.redis.KeyPrefix, su.redis.TTL = prefix, time.Hour
 	su.redis.Timeout, su.redis.MaxAttempts = timeout, maxAttempts
 	su.redis.BreakerFailures, su.redis.BreakerPause = breakerFailures, breakerPause
@@ -96,13 +96,10 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	core, logs := observer.New(zap.InfoLevel)
 	s.logs = logs
 	su.options.Log, su.options.Registerer = zap.New(core), s.metrics
-	if s.store, err = redis.New(su.redis); err != nil {
-		t.Fatal(err)
-	}
+	s.store, err = redis.New(su.redis)
+	fatal.If(t, err)
 	srv, err := server.New(s.store, s.store, su.options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	grpcListener, httpListener := listen(t), listen(t)
 	ctx, stop := context.WithCancel(context.Background())
 	s.stop = stop
@@ -111,9 +108,7 @@ func startService(t testing.TB, url, prefix string, changes ...func(*setup)) *se
 	s.conn, err = grpc.NewClient("passthrough:///"+grpcListener.Addr().String(),
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s.recommendations = setpointv1.NewRecommendationServiceClient(s.conn)
 	s.targets = setpointv1.NewTargetServiceClient(s.conn)
 	s.health = healthv1.NewHealthClient(s.conn)
@@ -141,9 +136,7 @@ func (s *service) end(t testing.TB) {
 func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return l
 }
 
@@ -156,18 +149,12 @@ func (s *service) get(t testing.TB, path string) (int, string) {
 func (s *service) rest(t testing.TB, method, path, body string) (int, string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	resp, err := s.http.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer func() { _ = resp.Body.Close() }()
 	text, err := io.ReadAll(resp.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return resp.StatusCode, string(text)
 }
 
@@ -234,9 +221,7 @@ func (s *service) awaitUnready(bound time.Duration) <-chan time.Duration {
 func (s *service) metric(t testing.TB, name string) float64 {
 	t.Helper()
 	families, err := s.metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, family := range families {
 		if family.GetName() == name {
 			return sum(family)

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -174,7 +175,7 @@ func TestNothingIsLostInAStormThatIsHeldDown(t *testing.T) {
 	t.Parallel()
 	st := newStorm(t, holdDown)
 	for _, s := range st.services {
-		must(t, s.batch(t.Context(), st.book, st.book.requests(st.targets...))...)
+		fatal.If(t, s.batch(t.Context(), st.book, st.book.requests(st.targets...))...)
 	}
 	st.blow(t, 1, false)
 	st.calm(t)

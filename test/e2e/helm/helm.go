@@ -14,6 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/kube"
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
 
@@ -38,9 +39,7 @@ func New(t testing.TB, c *kubetest.Cluster, name, namespace string) *Release {
 func Load(t testing.TB, path string) *chart.Chart {
 	t.Helper()
 	chart, err := loader.Load(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return chart
 }
 
@@ -48,9 +47,7 @@ func Load(t testing.TB, path string) *chart.Chart {
 func Values(t testing.TB, text string) map[string]any {
 	t.Helper()
 	v := map[string]any{}
-	if err := yaml.Unmarshal([]byte(text), &v); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(text), &v))
 	return v
 }
 
@@ -58,9 +55,7 @@ func Values(t testing.TB, text string) map[string]any {
 func (r *Release) configuration() *action.Configuration {
 	r.t.Helper()
 	c := new(action.Configuration)
-	if err := c.Init(kube.GetConfig(r.cluster.Kubeconfig(), "", r.namespace), r.namespace, "secret", r.t.Logf); err != nil {
-		r.t.Fatal(err)
-	}
+	fatal.If(r.t, c.Init(kube.GetConfig(r.cluster.Kubeconfig(), "", r.namespace), r.namespace, "secret", r.t.Logf))
 	return c
 }
 

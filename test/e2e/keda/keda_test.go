@@ -18,6 +18,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -43,7 +44,7 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 	written := func(name, text string) string {
 		t.Helper()
 		path := filepath.Join(folder, name)
-		must(t, os.WriteFile(path, []byte(text), 0o600))
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	ca, token := written("ca.crt", secret(t, c, "setpoint-ca", "ca.crt")), written("token", secret(t, c, "setpoint-caller-keda-shop", "token"))
@@ -52,7 +53,7 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 	c.Kubectl(t, "-n", "shop", "create", "secret", "generic", "setpoint", "--from-file="+ca, "--from-file="+token)
 	address := node.Target("setpoint-grpc", 9090)
 	program, err := service.Program()
-	must(t, err)
+	fatal.If(t, err)
 	spec := written("spec.yaml", quicker.Replace(file(t, "deploy/keda/spec.yaml")))
 	setpointDoes := func(arguments ...string) {
 		t.Helper()
@@ -85,7 +86,7 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 		left := time.Duration(0) // when the count was above 0 first
 		await(t, fmt.Sprintf("%d replicas for %d jobs", want, jobs), func() string {
 			d, err := c.Client().AppsV1().Deployments("shop").Get(t.Context(), "worker", metav1.GetOptions{})
-			must(t, err)
+			fatal.If(t, err)
 			if left == 0 && *d.Spec.Replicas > 0 {
 				left = time.Since(began)
 			}
@@ -108,7 +109,7 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 	setpointDoes("specs", "delete", target)
 	await(t, "the condition says that there is no metric", func() string {
 		hpa, err := c.Client().AutoscalingV2().HorizontalPodAutoscalers("shop").Get(t.Context(), "keda-hpa-worker", metav1.GetOptions{})
-		must(t, err)
+		fatal.If(t, err)
 		for _, condition := range hpa.Status.Conditions {
 			if condition.Type == autoscalingv2.ScalingActive && condition.Reason == "FailedGetExternalMetric" {
 				return ""
@@ -154,7 +155,7 @@ func wrongSettings(t *testing.T, c *kubetest.Cluster, log, example string) {
 		line := regexp.MustCompile(`(?m)^.*"` + regexp.QuoteMeta(tt.name) + `".*` + regexp.QuoteMeta(tt.says))
 		await(t, tt.name+": KEDA says "+tt.says, func() string {
 			text, err := os.ReadFile(log)
-			must(t, err)
+			fatal.If(t, err)
 			if line.Match(text) {
 				return ""
 			}
@@ -167,7 +168,7 @@ func wrongSettings(t *testing.T, c *kubetest.Cluster, log, example string) {
 func report(t *testing.T, address, ca, token string) *atomic.Int64 {
 	t.Helper()
 	client, err := setpoint.New(address, setpoint.WithTLS(setpoint.TLS{CAFile: ca}), setpoint.WithTokenFile(token))
-	must(t, err)
+	fatal.If(t, err)
 	queue, ended := new(atomic.Int64), make(chan struct{})
 	go func() {
 		defer close(ended)

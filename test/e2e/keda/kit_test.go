@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
@@ -32,8 +33,6 @@ const (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-var must = kit.Must
-
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {
 	t.Helper()
@@ -49,7 +48,7 @@ func await(t testing.TB, what string, problem func() string) {
 func file(t testing.TB, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(repository, name))
-	must(t, err)
+	fatal.If(t, err)
 	return string(text)
 }
 
@@ -57,9 +56,9 @@ func file(t testing.TB, name string) string {
 func install(t *testing.T, c *kubetest.Cluster) *pods.Node {
 	t.Helper()
 	serve, err := service.Program()
-	must(t, err)
+	fatal.If(t, err)
 	agent, err := service.Kubernetes()
-	must(t, err)
+	fatal.If(t, err)
 	redis, err := pods.Redis()
 	if err != nil {
 		kit.Cannot(t, err.Error())
@@ -74,7 +73,7 @@ func install(t *testing.T, c *kubetest.Cluster) *pods.Node {
 func secret(t *testing.T, c *kubetest.Cluster, name, key string) string {
 	t.Helper()
 	s, err := c.Client().CoreV1().Secrets("setpoint").Get(t.Context(), name, metav1.GetOptions{})
-	must(t, err)
+	fatal.If(t, err)
 	return string(s.Data[key])
 }
 
@@ -106,13 +105,13 @@ func start(t *testing.T, c *kubetest.Cluster, node *pods.Node) (log string) {
 	root := t.TempDir()
 	put := func(name string, text []byte) {
 		t.Helper()
-		must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
-		must(t, os.WriteFile(filepath.Join(root, name), text, 0o755)) //nolint:gosec // one of them is a program
+		fatal.If(t, os.MkdirAll(filepath.Join(root, filepath.Dir(name)), 0o755))
+		fatal.If(t, os.WriteFile(filepath.Join(root, name), text, 0o755)) //nolint:gosec // one of them is a program
 	}
 	copied := func(to, from string) {
 		t.Helper()
 		content, err := os.ReadFile(from)
-		must(t, err)
+		fatal.If(t, err)
 		put(to, content)
 	}
 	authority := testpki.New("keda")
@@ -128,13 +127,13 @@ func start(t *testing.T, c *kubetest.Cluster, node *pods.Node) (log string) {
 	copied(c.CAFile(), c.CAFile())
 
 	ports, err := process.Reserve(5)
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(ports.Release)
 	run := func(name, program string, env []string, args ...string) (log string) {
 		t.Helper()
 		log = filepath.Join(t.TempDir(), "log")
 		p, err := process.Start(process.Command{Name: name, Program: program, Args: args, Env: append(env, "POD_NAMESPACE=keda", "KEDA_CLUSTER_OBJECT_NAMESPACE=keda", "WATCH_NAMESPACE="), Log: log})
-		must(t, err)
+		fatal.If(t, err)
 		t.Cleanup(func() {
 			p.Kill()
 			if t.Failed() {
@@ -150,12 +149,12 @@ func start(t *testing.T, c *kubetest.Cluster, node *pods.Node) (log string) {
 		"--cert-dir="+certs, "--tls-cert-file="+certs+"/tls.crt", "--tls-private-key-file="+certs+"/tls.key", "--metrics-service-address="+ports.Address(2),
 		"--lister-kubeconfig="+c.Kubeconfig(), "--authentication-kubeconfig="+c.Kubeconfig(), "--authorization-kubeconfig="+c.Kubeconfig())
 
-	must(t, c.Metrics.Unregister(c, kubetest.ExternalMetrics))
+	fatal.If(t, c.Metrics.Unregister(c, kubetest.ExternalMetrics))
 	_, err = c.Client().CoreV1().Services("keda").Create(t.Context(), &corev1.Service{
 		ObjectMeta: metav1.ObjectMeta{Name: "keda-metrics-apiserver"},
 		Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeExternalName, ExternalName: "localhost"},
 	}, metav1.CreateOptions{})
-	must(t, err)
+	fatal.If(t, err)
 	c.Apply(t, `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1beta1.external.metrics.k8s.io}, spec: {
 		group: external.metrics.k8s.io, version: v1beta1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true,
 		service: {namespace: keda, name: keda-metrics-apiserver, port: `+ports.Number(3)+`}}}`)

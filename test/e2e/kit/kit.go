@@ -12,14 +12,6 @@ import (
 	"go.uber.org/goleak"
 )
 
-// Must fails the test for an error.
-func Must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Eventually calls f until it returns nil, and returns how long that took. The test ends with f's
 // last error if it takes longer than the bound.
 func Eventually(t testing.TB, bound time.Duration, what string, f func() error) time.Duration {

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -26,7 +27,7 @@ const (
 	poll   = 50 * time.Millisecond
 )
 
-var must = kit.Must
+var must = fatal.If
 
 // await waits until problem returns "".
 func await(t testing.TB, what string, problem func() string) {

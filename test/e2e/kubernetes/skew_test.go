@@ -3,16 +3,16 @@
 package kubernetes
 
 import (
-	"context"
-	"net"
 	"testing"
 	"time"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	memorystore "github.com/setpoint-dev/setpoint/store/memory"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
+	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
 // skewed is a service in this process with a wrong clock.
@@ -30,26 +30,11 @@ func newSkewed(t *testing.T, ahead time.Duration) skewed {
 	// process.
 	options.Limits.Shedding.Off = true
 	engine := memorystore.New(memorystore.Options{})
+	t.Cleanup(func() { fatal.If(t, engine.Close()) })
 	srv, err := server.New(engine, engine, options)
-	must(t, err)
-	var listeners [2]net.Listener // of gRPC and REST
-	for i := range listeners {
-		listeners[i], err = net.Listen("tcp", "127.0.0.1:0")
-		must(t, err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- srv.Serve(ctx, listeners[0], listeners[1]) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-served; err != nil {
-			t.Error(err)
-		}
-		if err := engine.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return skewed{listeners[0].Addr().String()}
+	fatal.If(t, err)
+	address, _ := testserver.Serve(t, srv)
+	return skewed{address}
 }
 
 // timedScenes depend on the times of changes, and not on those of reconciles.

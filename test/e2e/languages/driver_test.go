@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -211,9 +212,7 @@ func TestTheTypesOfThePythonPackage(t *testing.T) {
 	_, missing := exec.LookPath("mypy")
 	needs(t, missing == nil, "mypy", "scripts/python.sh")
 	settings, err := filepath.Abs("../../../clients/python/pyproject.toml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if err := run(dir, nil, "mypy", "--config-file="+settings, "--no-warn-return-any", "--cache-dir="+t.TempDir()); err != nil {
 		t.Error(err)
 	}
@@ -222,9 +221,7 @@ func TestTheTypesOfThePythonPackage(t *testing.T) {
 func startPython(t *testing.T) client {
 	interpreter, dir := pythonClient(t)
 	driver, err := filepath.Abs("drivers/driver.py")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return startDriver(t, []string{"PYTHONPATH=" + dir, "PYTHONDONTWRITEBYTECODE=1"}, interpreter, driver)
 }
 
@@ -260,9 +257,7 @@ func startNode(t *testing.T, way ...string) client {
 		return run(at, nil, "npm", "run", "build")
 	})
 	driver, err := filepath.Abs("drivers/driver.mjs")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return startDriver(t, nil, "node", append([]string{driver, filepath.Join(dir, "clients/typescript")}, way...)...)
 }
 
@@ -284,16 +279,11 @@ func startDriver(t *testing.T, environment []string, program string, args ...str
 	d := &driver{lines: make(chan string), errs: new(bytes.Buffer)}
 	cmd.Stderr = d.errs
 	var err error
-	if d.in, err = cmd.StdinPipe(); err != nil {
-		t.Fatal(err)
-	}
+	d.in, err = cmd.StdinPipe()
+	fatal.If(t, err)
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, cmd.Start())
 	over := make(chan struct{})
 	go func() {
 		defer close(d.lines)
@@ -330,9 +320,7 @@ var environments sync.Map
 func (d *driver) do(t *testing.T, command map[string]any) said {
 	t.Helper()
 	line, err := json.Marshal(command)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if _, err := d.in.Write(append(line, '\n')); err != nil {
 		t.Fatalf("the client is gone: %v", err)
 	}
@@ -356,9 +344,7 @@ func (d *driver) do(t *testing.T, command map[string]any) said {
 func open(t *testing.T, l language, c config) client {
 	t.Helper()
 	one := l.start(t)
-	if err := one.do(t, map[string]any{"op": "open", "config": c}).Error; err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, one.do(t, map[string]any{"op": "open", "config": c}).Error)
 	return one
 }
 
@@ -366,9 +352,7 @@ func open(t *testing.T, l language, c config) client {
 func object(t *testing.T, message proto.Message) json.RawMessage {
 	t.Helper()
 	text, err := protojson.Marshal(message)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 

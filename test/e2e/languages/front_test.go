@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint/answertest"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -89,9 +90,7 @@ func startBatches(f *fronts, l language, mix func([]*setpointv1.BatchRecommendRe
 func (f *fronts) start(l language, one *frontOf) (target string) {
 	f.t.Helper()
 	listener, err := new(net.ListenConfig).Listen(f.t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, err)
 	if !l.rest {
 		server := grpc.NewServer()
 		setpointv1.RegisterRecommendationServiceServer(server, one)
@@ -101,10 +100,8 @@ func (f *fronts) start(l language, one *frontOf) (target string) {
 		return listener.Addr().String()
 	}
 	mux := runtime.NewServeMux()
-	if err := errors.Join(setpointv1.RegisterRecommendationServiceHandlerServer(f.t.Context(), mux, one),
-		setpointv1.RegisterTargetServiceHandlerServer(f.t.Context(), mux, one)); err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, errors.Join(setpointv1.RegisterRecommendationServiceHandlerServer(f.t.Context(), mux, one),
+		setpointv1.RegisterTargetServiceHandlerServer(f.t.Context(), mux, one)))
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = server.Serve(listener) }()
 	f.t.Cleanup(func() { _ = server.Close() })
@@ -229,9 +226,7 @@ func target(t *testing.T, name string) string {
 func (f *fronts) recorded(name string) int {
 	f.t.Helper()
 	response, err := f.service.Targets().ListDecisions(f.t.Context(), &setpointv1.ListDecisionsRequest{Parent: name, PageSize: 1000})
-	if err != nil {
-		f.t.Fatal(err)
-	}
+	fatal.If(f.t, err)
 	return len(response.GetDecisions())
 }
 

@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // goClient gives the verdicts of the library for Go, which the others are held to. What else it does
@@ -31,23 +32,17 @@ func checked(err error) said {
 func (goClient) do(t *testing.T, given map[string]any) said {
 	t.Helper()
 	text, err := json.Marshal(given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var command struct {
 		Op                        string
 		Request, Answer, Previous json.RawMessage
 		Now                       float64
 		Unrecorded                bool
 	}
-	if err := json.Unmarshal(text, &command); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(text, &command))
 	read := func(text json.RawMessage, m proto.Message) {
 		t.Helper()
-		if err := protojson.Unmarshal(text, m); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, protojson.Unmarshal(text, m))
 	}
 	if command.Op != "check" {
 		t.Fatalf("no such command: %s", command.Op)

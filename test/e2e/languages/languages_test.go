@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -750,9 +751,7 @@ func TestRestartsLoseAndDoubleNothing(t *testing.T) {
 func newToken(t *testing.T, identity string) (token, entry string) {
 	t.Helper()
 	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var out, errs bytes.Buffer
 	cmd := exec.Command(program, "token", identity)
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -792,9 +791,7 @@ func TestTokensAndTLS(t *testing.T) {
 		c := l.start(t)
 		reopen := func(t *testing.T, to config) {
 			t.Helper()
-			if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
 		}
 		reopen(t, with(func(c *config) { c.Token = first }))
 		wantCode(t, ask(t, c), "OK")
@@ -857,9 +854,7 @@ func filesOfTLS(t *testing.T, c client, at string, files *redistest.TLS, ask fun
 			t.Errorf("%q in it: %s", broken.text, err.Message)
 		}
 		whole()
-		if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
 		wantCode(t, ask(), "OK")
 		write(t, broken.file, broken.text)
 		time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
@@ -922,9 +917,7 @@ func TestLocalAddressesNeedNoProxy(t *testing.T) {
 	s := service.Start(t)
 	each(t, func(t *testing.T, l language) {
 		proxy, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		t.Cleanup(func() { _ = proxy.Close() })
 		asked := make(chan string, 100)
 		go func() {
@@ -1027,9 +1020,7 @@ func TestObjectsOfUsers(t *testing.T) {
 		if l.rest {
 			to.Target = "http://" + s.RESTAddr()
 		}
-		if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
 		for _, tc := range []struct {
 			name   string
 			change func(request, spec, metric map[string]any)
@@ -1126,7 +1117,5 @@ func TestObjectsOfUsers(t *testing.T) {
 
 func write(t *testing.T, name, text string) {
 	t.Helper()
-	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(name, []byte(text), 0o600))
 }

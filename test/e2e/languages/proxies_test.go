@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -36,9 +37,7 @@ func TestAnswersThatAProxyCutsOff(t *testing.T) {
 	s := service.Start(t)
 	eachOverREST(t, func(t *testing.T, l language) {
 		behind, err := url.Parse(at(l, s))
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		web := target(t, "web")
 		for _, tt := range []struct {
 			name  string
@@ -125,9 +124,7 @@ func TestCallsThatAProxyCutsOff(t *testing.T) {
 			return
 		}
 		message, err := proto.Marshal(&setpointv1.RecommendResponse{DesiredReplicas: 5, Action: "SCALE_UP"})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		framed := append([]byte{0, 0, 0, 0, byte(len(message))}, message...)
 		for _, tt := range []struct {
 			name     string

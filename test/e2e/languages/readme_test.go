@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -47,14 +48,10 @@ func TestReadmesAsTyped(t *testing.T) {
 				t.Fatalf("the README begins with %d blocks", len(blocks))
 			}
 			environment := append(tc.environment(clone), "HOME="+t.TempDir())
-			if err := run(clone, environment, "bash", "-euo", "pipefail", "-c", blocks[0][2]); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, run(clone, environment, "bash", "-euo", "pipefail", "-c", blocks[0][2]))
 			command := []string{"node", tc.program}
 			if tc.language == "python" {
-				if err := run(clone, environment, "clients/python/generate.sh", clone+"/google", "--google"); err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, run(clone, environment, "clients/python/generate.sh", clone+"/google", "--google"))
 				command[0] = interpreter
 			}
 			// What it prints, of the programs that run as they stand.
@@ -87,26 +84,18 @@ func TestReadmesAsTyped(t *testing.T) {
 func clone(t *testing.T, folders ...string) string {
 	t.Helper()
 	root, err := process.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	list, err := exec.Command("git", append([]string{"-C", root, "ls-files", "--cached", "--others", "--exclude-standard", "--"}, folders...)...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	to := t.TempDir()
 	for _, name := range strings.Fields(string(list)) {
 		text := testpages.Read(t, filepath.Join(root, name))
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.MkdirAll(filepath.Dir(filepath.Join(to, name)), 0o755))
 		mode := os.FileMode(0o644)
 		if strings.HasSuffix(name, ".sh") {
 			mode = 0o755
 		}
-		if err := os.WriteFile(filepath.Join(to, name), []byte(text), mode); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(to, name), []byte(text), mode))
 	}
 	return to
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -169,9 +170,7 @@ func serve(t *testing.T, l language, register func(*grpc.Server), handle func(co
 	t.Helper()
 	listen := func() net.Listener {
 		listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		return listener
 	}
 	listener := listen()
@@ -183,14 +182,10 @@ func serve(t *testing.T, l language, register func(*grpc.Server), handle func(co
 		return listener.Addr().String()
 	}
 	conn, err := grpc.NewClient(listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	mux := runtime.NewServeMux()
-	if err := handle(t.Context(), mux, conn); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, handle(t.Context(), mux, conn))
 	front, web := listen(), &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
 	go func() { _ = web.Serve(front) }()
 	t.Cleanup(func() { _ = web.Close() })

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -61,18 +62,18 @@ func TestByStatistics(t *testing.T) {
 	t.Parallel()
 	n := newNomad(t, commonServer(t))
 	program, err := process.Build("test/e2e/swarm/burn", false)
-	must(t, err)
+	fatal.If(t, err)
 	program, err = filepath.EvalSymlinks(program)
-	must(t, err)
+	fatal.If(t, err)
 	nodes, _, err := n.client.Nodes().List(nil)
-	must(t, err)
+	fatal.If(t, err)
 	node, _, err := n.client.Nodes().Info(nodes[0].ID, nil)
-	must(t, err)
+	fatal.If(t, err)
 	mhz, err := strconv.Atoi(node.Attributes["cpu.frequency"])
-	must(t, err)
+	fatal.If(t, err)
 	load := filepath.Join(t.TempDir(), "milli")
-	must(t, os.Chmod(filepath.Dir(load), 0o755))
-	burn := func(share float64) { must(t, os.WriteFile(load, []byte(strconv.Itoa(int(1000*share))), 0o644)) }
+	fatal.If(t, os.Chmod(filepath.Dir(load), 0o755))
+	burn := func(share float64) { fatal.If(t, os.WriteFile(load, []byte(strconv.Itoa(int(1000*share))), 0o644)) }
 	// A tenth of a core is asked for, so that twelve hundredths are 120 %.
 	burn(0.12)
 	g := n.group("web", 1, "cpu: 60\nbehavior: {scaleDown: {stabilizationWindowSeconds: 5}}")

@@ -25,12 +25,11 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
-
-var must = kit.Must
 
 // nomad is a namespace of a server, with a queue that the agent's source reads.
 type nomad struct {
@@ -49,7 +48,7 @@ type nomad struct {
 func newNomad(t testing.TB, s *server) *nomad {
 	n := &nomad{t: t, server: s, namespace: strings.ReplaceAll(strings.ReplaceAll(t.Name(), "/", "-"), "_", "-")}
 	at, err := url.Parse(s.url)
-	must(t, err)
+	fatal.If(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(at)
 	proxy.ErrorHandler = func(w http.ResponseWriter, _ *http.Request, _ error) { panic(http.ErrAbortHandler) }
 	proxied := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -76,11 +75,11 @@ func newNomad(t testing.TB, s *server) *nomad {
 	t.Cleanup(proxied.Close)
 	n.url = proxied.URL
 	n.client, err = api.NewClient(&api.Config{Address: s.url, SecretID: management, Namespace: n.namespace})
-	must(t, err)
+	fatal.If(t, err)
 	n.prepare()
 	t.Cleanup(func() {
 		if s.process.Alive() {
-			must(t, s.purge(n.namespace))
+			fatal.If(t, s.purge(n.namespace))
 		}
 	})
 	return n
@@ -90,7 +89,7 @@ func newNomad(t testing.TB, s *server) *nomad {
 func (n *nomad) prepare() {
 	n.t.Helper()
 	_, err := n.client.Namespaces().Register(&api.Namespace{Name: n.namespace}, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 	n.allow("agent", "")
 }
 
@@ -98,17 +97,17 @@ func (n *nomad) prepare() {
 func (n *nomad) allow(policy, without string) {
 	n.t.Helper()
 	rights, err := os.ReadFile("../../../deploy/nomad/agent.policy.hcl")
-	must(n.t, err)
+	fatal.If(n.t, err)
 	text := strings.ReplaceAll(string(rights), `"`+without+`"`, `"read-fs"`)
 	_, err = n.client.ACLPolicies().Upsert(&api.ACLPolicy{Name: policy, Rules: text}, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 }
 
 // token makes one of a policy.
 func (n *nomad) token(policy string) *api.ACLToken {
 	n.t.Helper()
 	token, _, err := n.client.ACLTokens().Create(&api.ACLToken{Name: n.namespace, Type: "client", Policies: []string{policy}}, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 	return token
 }
 
@@ -167,7 +166,7 @@ func (n *nomad) run(job *api.Job) {
 		}
 	}
 	_, _, err := n.client.Jobs().Register(job, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 }
 
 // byQueue scales by one allocation for each ten in the queue.
@@ -186,7 +185,7 @@ func (n *nomad) scaleStatus(name string) api.TaskGroupScaleStatus {
 		group = job
 	}
 	status, _, err := n.client.Jobs().ScaleStatus(job, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 	return status.TaskGroups[group]
 }
 
@@ -230,7 +229,7 @@ func (n *nomad) scaleBy(name string, count int) {
 	n.eventually(func() error {
 		_, _, err := n.client.Jobs().Scale(name, name, &count, "by hand", false, nil, nil)
 		if err != nil && !strings.Contains(err.Error(), "active deployment") {
-			must(n.t, err)
+			fatal.If(n.t, err)
 		}
 		return err
 	})
@@ -252,7 +251,7 @@ func (n *nomad) events(name string) string {
 func (n *nomad) tasks(job string) string {
 	n.t.Helper()
 	allocations, _, err := n.client.Jobs().Allocations(job, false, nil)
-	must(n.t, err)
+	fatal.If(n.t, err)
 	var out []string
 	for _, a := range allocations {
 		text := a.DesiredStatus + "/" + a.ClientStatus
@@ -291,13 +290,13 @@ type agent struct {
 func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *agent {
 	t.Helper()
 	program, err := process.Build("setpoint-nomad", os.Getenv("SETPOINT_E2E_RACE") != "")
-	must(t, err)
+	fatal.If(t, err)
 	own, err := process.Reserve(1)
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(own.Release)
 	folder := t.TempDir()
 	a := &agent{t: t, admin: own.Address(0), tokenFile: filepath.Join(folder, "token"), token: n.token("agent")}
-	must(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID+"\n"), 0o600))
+	fatal.If(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID+"\n"), 0o600))
 	sources := sourcesOf(t, "sources: {queue: {http: {url: \""+n.url+"\"}, reuse: 0s}}")
 	a.command = process.Command{
 		Name: "setpoint-nomad", Program: program, Log: filepath.Join(folder, "agent.log"), Env: []string{"GORACE=halt_on_error=1"},
@@ -309,7 +308,7 @@ func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *a
 	}
 	t.Cleanup(a.end)
 	a.start()
-	must(t, a.Await("ready", process.Patience, func() error { return ready(a) }))
+	fatal.If(t, a.Await("ready", process.Patience, func() error { return ready(a) }))
 	return a
 }
 
@@ -317,7 +316,7 @@ func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *a
 func sourcesOf(t testing.TB, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "sources.yaml")
-	must(t, os.WriteFile(file, []byte(text), 0o600))
+	fatal.If(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 
@@ -327,14 +326,14 @@ func (a *agent) start() {
 	a.t.Helper()
 	var err error
 	a.Process, err = process.Start(a.command)
-	must(a.t, err)
+	fatal.If(a.t, err)
 }
 
 // log is all that the agent has logged.
 func (a *agent) log() string {
 	a.t.Helper()
 	text, err := os.ReadFile(a.command.Log)
-	must(a.t, err)
+	fatal.If(a.t, err)
 	return string(text)
 }
 
@@ -358,10 +357,10 @@ func (a *agent) end() {
 func (a *agent) get(path string) []byte {
 	a.t.Helper()
 	response, err := adminClient.Get("http://" + a.admin + path)
-	must(a.t, err)
+	fatal.If(a.t, err)
 	defer response.Body.Close()
 	body, err := io.ReadAll(response.Body)
-	must(a.t, err)
+	fatal.If(a.t, err)
 	return body
 }
 
@@ -370,7 +369,7 @@ func (a *agent) metric(name, label string) map[string]float64 {
 	a.t.Helper()
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(string(a.get("/metrics"))))
-	must(a.t, err)
+	fatal.If(a.t, err)
 	out := map[string]float64{}
 	for _, m := range families[name].GetMetric() {
 		out[valueOf(m, label)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
@@ -402,7 +401,7 @@ type state struct {
 func (a *agent) problem() string {
 	a.t.Helper()
 	var all struct{ Problem string }
-	must(a.t, json.Unmarshal(a.get("/status.json"), &all))
+	fatal.If(a.t, json.Unmarshal(a.get("/status.json"), &all))
 	return all.Problem
 }
 
@@ -410,10 +409,10 @@ func (a *agent) problem() string {
 func (a *agent) status(name string) (s state) {
 	a.t.Helper()
 	var all struct{ Objects []json.RawMessage }
-	must(a.t, json.Unmarshal(a.get("/status.json"), &all))
+	fatal.If(a.t, json.Unmarshal(a.get("/status.json"), &all))
 	for _, one := range all.Objects {
 		if strings.Contains(string(one), `"`+name+`"`) {
-			must(a.t, json.Unmarshal(one, &s))
+			fatal.If(a.t, json.Unmarshal(one, &s))
 		}
 	}
 	return s
@@ -422,7 +421,7 @@ func (a *agent) status(name string) (s state) {
 // awaitState waits until the status of a group is as wanted.
 func (a *agent) awaitState(name string, problem func(state) error) {
 	a.t.Helper()
-	must(a.t, a.Await("as wanted", patience, func() error {
+	fatal.If(a.t, a.Await("as wanted", patience, func() error {
 		s := a.status(name)
 		if err := problem(s); err != nil {
 			return fmt.Errorf("%s: %w: %+v, %+v, %+v", name, err, s, s.Hold, s.Decision)
@@ -444,9 +443,9 @@ func held(reason string) func(state) error {
 // awaitReconciles waits until the agent has had so many more.
 func (a *agent) awaitReconciles(more float64) {
 	a.t.Helper()
-	must(a.t, a.Await("ready", patience, func() error { return ready(a) }))
+	fatal.If(a.t, a.Await("ready", patience, func() error { return ready(a) }))
 	before := a.metric("setpoint_agent_reconciles_total", "")[""]
-	must(a.t, a.Await("in reconciles", patience, func() error {
+	fatal.If(a.t, a.Await("in reconciles", patience, func() error {
 		if had := a.metric("setpoint_agent_reconciles_total", "")[""]; had < before+more {
 			return fmt.Errorf("it has had %v", had-before)
 		}
@@ -461,18 +460,18 @@ func newPrometheus(t testing.TB) string {
 		kit.Cannot(t, "there is no prometheus on PATH; scripts/prometheus.sh installs it")
 	}
 	own, err := process.Reserve(1)
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(own.Release)
 	folder := t.TempDir()
 	config := filepath.Join(folder, "prometheus.yml")
-	must(t, os.WriteFile(config, nil, 0o600))
+	fatal.If(t, os.WriteFile(config, nil, 0o600))
 	p, err := process.Start(process.Command{
 		Name: "prometheus", Program: "prometheus", Log: filepath.Join(folder, "log"),
 		Args: []string{"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + own.Address(0)},
 	})
-	must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(p.Kill)
 	address := "http://" + own.Address(0)
-	must(t, p.Await("ready", process.Patience, func() error { return process.OK(&adminClient, address+"/-/ready") }))
+	fatal.If(t, p.Await("ready", process.Patience, func() error { return process.OK(&adminClient, address+"/-/ready") }))
 	return address
 }

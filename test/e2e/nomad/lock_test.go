@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -25,7 +26,7 @@ func TestTheLock(t *testing.T) {
 	first := startAgent(t, n, s, "--nomad-lock=setpoint/agent@"+n.namespace)
 	first.awaitReconciles(2)
 	second := startAgent(t, n, s, "--nomad-lock=setpoint/agent@"+n.namespace)
-	must(t, second.Await("standing by", patience, func() error {
+	fatal.If(t, second.Await("standing by", patience, func() error {
 		if !strings.Contains(second.problem(), "stands by") {
 			return errors.New(second.problem())
 		}
@@ -47,7 +48,7 @@ func TestTheLock(t *testing.T) {
 	n.await("web", 4)
 	t.Logf("the second agent followed a killed one after %s", time.Since(began).Round(100*time.Millisecond))
 	first.start()
-	must(t, first.Await("standing by", patience, func() error {
+	fatal.If(t, first.Await("standing by", patience, func() error {
 		if err := ready(first); err != nil {
 			return err
 		}
@@ -56,7 +57,7 @@ func TestTheLock(t *testing.T) {
 		}
 		return nil
 	}))
-	must(t, second.Stop())
+	fatal.If(t, second.Stop())
 	second.Process = nil
 	n.queue.Store(50)
 	began = time.Now()
@@ -107,7 +108,7 @@ func TestDoctor(t *testing.T) {
 			}
 		}
 	}
-	must(t, os.WriteFile(a.tokenFile, []byte(n.token("doctor-of-"+n.namespace).SecretID), 0o600))
+	fatal.If(t, os.WriteFile(a.tokenFile, []byte(n.token("doctor-of-"+n.namespace).SecretID), 0o600))
 	if out := doctor(1, "--nomad-token-file="+a.tokenFile); !strings.Contains(out, "the token lacks scale-job in ") {
 		t.Errorf("doctor does not name the capability:\n%s", out)
 	}

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -38,7 +39,7 @@ func TestManyGroups(t *testing.T) {
 	had := func() float64 { return a.metric("setpoint_agent_reconciles_total", "")[""] }
 	awaitAll := func(want float64) {
 		t.Helper()
-		must(t, a.Await("in reconciles", patience+3*period, func() error {
+		fatal.If(t, a.Await("in reconciles", patience+3*period, func() error {
 			if had() < want {
 				time.Sleep(200 * time.Millisecond) // asking takes of the agent's own time
 				return errors.New("it has not had so many")
@@ -49,14 +50,14 @@ func TestManyGroups(t *testing.T) {
 	awaitAll(groups)
 	before, began, from := a.metric("setpoint_nomad_requests_total", "call"), time.Now(), had()
 	used, err := process.Processor(a.PID())
-	must(t, err)
+	fatal.If(t, err)
 	awaitAll(from + 2*groups)
 	after, took := a.metric("setpoint_nomad_requests_total", "call"), time.Since(began)
 	now, err := process.Processor(a.PID())
-	must(t, err)
+	fatal.If(t, err)
 	made := (had() - from) / groups
 	resident, err := process.Resident(a.PID())
-	must(t, err)
+	fatal.If(t, err)
 	perPass := (now - used).Seconds() / made
 	t.Logf("%.0f groups of %d allocations: %.2f s of a core a pass over all of them, which is %.1f %% of one core at a period of %s; %.1f passes in %s; %.0f MiB resident",
 		groups, allocations, perPass, 100*perPass/period.Seconds(), period, made, took.Round(100*time.Millisecond), float64(resident)/(1<<20))
@@ -77,7 +78,7 @@ func TestManyGroups(t *testing.T) {
 	n.eventually(func() error {
 		time.Sleep(500 * time.Millisecond)
 		jobs, _, err := n.client.Jobs().List(nil)
-		must(t, err)
+		fatal.If(t, err)
 		behind := 0
 		for _, job := range jobs {
 			if s := job.JobSummary.Summary["web"]; strings.HasPrefix(job.ID, "web-") && s.Running+s.Starting+s.Queued != 2*allocations {

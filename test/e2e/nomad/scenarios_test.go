@@ -12,6 +12,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -41,11 +42,11 @@ func TestJobsThatStartJobs(t *testing.T) {
 	a.awaitState("orders.orders", held("NotScalable"))
 	for _, name := range []string{"nightly", "reports"} {
 		_, _, err := n.client.Jobs().PeriodicForce(name, nil)
-		must(t, err)
+		fatal.If(t, err)
 	}
 	for _, name := range []string{"mails", "orders", "orders"} {
 		_, _, err := n.client.Jobs().Dispatch(name, nil, nil, "", nil)
-		must(t, err)
+		fatal.If(t, err)
 	}
 	a.awaitReconciles(3)
 	n.queue.Store(40)
@@ -105,7 +106,7 @@ func TestADeploymentLeavesTheWindow(t *testing.T) {
 		return nil
 	})
 	deployment, _, err := n.client.Jobs().LatestDeployment("web", nil)
-	must(t, err)
+	fatal.If(t, err)
 	n.eventually(func() error { // once its canary is healthy
 		_, _, err := n.client.Deployments().PromoteAll(deployment.ID, nil)
 		return err
@@ -188,8 +189,8 @@ func TestJobsThatDoNotRun(t *testing.T) {
 	// Stopped, purged and run again.
 	for _, purge := range []bool{false, true} {
 		_, _, err := n.client.Jobs().Deregister("large", purge, nil)
-		must(t, err)
-		must(t, a.Await("without the group", patience, func() error {
+		fatal.If(t, err)
+		fatal.If(t, a.Await("without the group", patience, func() error {
 			if strings.Contains(string(a.get("/status.json")), `"large.large"`) {
 				return errors.New("it is in the status")
 			}
@@ -229,17 +230,17 @@ func TestNomadComesAndGoes(t *testing.T) {
 	if lines := strings.Count(a.log(), "not read"); lines > 3 {
 		t.Errorf("for one cause it logged %d lines in 5 s", lines)
 	}
-	must(t, s.start())
+	fatal.If(t, s.start())
 	n.await("web", 3)
 	// Drained: allocations have nowhere to go, and the count stays what the queue asks for.
 	node := func() string {
 		nodes, _, err := n.client.Nodes().List(nil)
-		must(t, err)
+		fatal.If(t, err)
 		return nodes[len(nodes)-1].ID
 	}
 	drain := func(spec *api.DrainSpec) {
 		_, err := n.client.Nodes().UpdateDrainOpts(node(), &api.DrainOptions{DrainSpec: spec, MarkEligible: spec == nil}, nil)
-		must(t, err)
+		fatal.If(t, err)
 	}
 	drain(&api.DrainSpec{Deadline: -1})
 	n.eventually(func() error {
@@ -264,7 +265,7 @@ func TestNomadComesAndGoes(t *testing.T) {
 	// All is lost: the agent keeps its groups until Nomad says that they are gone. (No task's process
 	// is left, of which nobody would know any more.)
 	_, _, err := n.client.Jobs().Deregister("usage", true, nil)
-	must(t, err)
+	fatal.If(t, err)
 	n.eventually(func() error {
 		nodes, _, err := n.client.Allocations().List(&api.QueryOptions{Filter: `JobID == "usage" and ClientStatus == "running"`})
 		if err == nil && len(nodes) > 0 {
@@ -273,14 +274,14 @@ func TestNomadComesAndGoes(t *testing.T) {
 		return err
 	})
 	s.kill()
-	must(t, s.forget())
-	must(t, s.start())
+	fatal.If(t, s.forget())
+	fatal.If(t, s.start())
 	n.prepare()
 	a.token = n.token("agent")
-	must(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID), 0o600))
+	fatal.If(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID), 0o600))
 	n.register("web", n.group("web", 2, byQueue))
 	n.await("web", 4)
-	must(t, a.Await("without the lost group", patience, func() error {
+	fatal.If(t, a.Await("without the lost group", patience, func() error {
 		if strings.Contains(string(a.get("/status.json")), `"other-0.other-0"`) {
 			return errors.New("it is in the status")
 		}
@@ -299,7 +300,7 @@ func TestAllocationsWithoutAPlace(t *testing.T) {
 	n.register("web", g)
 	n.eventually(func() error {
 		summary, _, err := n.client.Jobs().Summary("web", nil)
-		must(t, err)
+		fatal.If(t, err)
 		if of := summary.Summary["web"]; of.Running == 0 || of.Running+of.Queued != 5 {
 			return fmt.Errorf("%+v", of)
 		}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -203,7 +204,7 @@ func commonServer(t testing.TB) *server {
 	t.Helper()
 	require(t)
 	common.once.Do(func() { common.server, common.err = newServer(true) })
-	must(t, common.err)
+	fatal.If(t, common.err)
 	return common.server
 }
 
@@ -212,8 +213,8 @@ func ownServer(t testing.TB) *server {
 	t.Helper()
 	require(t)
 	s, err := newServer(false)
-	must(t, err)
-	t.Cleanup(func() { must(t, s.end()) })
+	fatal.If(t, err)
+	t.Cleanup(func() { fatal.If(t, s.end()) })
 	return s
 }
 

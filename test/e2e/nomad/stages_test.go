@@ -11,6 +11,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -51,7 +52,7 @@ func TestTheStagesOfTheGuide(t *testing.T) {
 	t.Parallel()
 	n := newNomad(t, commonServer(t))
 	page, err := os.ReadFile("../../../docs/guides/nomad.md")
-	must(t, err)
+	fatal.If(t, err)
 	policy := ""
 	for _, block := range markdown.Parse(page).Blocks {
 		if block.Language == "hcl" && strings.Contains(block.Text, "stages {") {
@@ -59,7 +60,7 @@ func TestTheStagesOfTheGuide(t *testing.T) {
 		}
 	}
 	job, err := n.client.Jobs().ParseHCL(fmt.Sprintf("job \"web\" {\n group \"web\" {\n scaling {\n max = 10\n %s\n}\n task \"app\" {\n driver = %q\n}\n}\n}", policy, n.server.driver), true)
-	must(t, err)
+	fatal.If(t, err)
 	job.Namespace, job.Datacenters = &n.namespace, []string{"*"}
 	job.TaskGroups[0].Tasks = []*api.Task{n.idle()}
 	n.run(job)

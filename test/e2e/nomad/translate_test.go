@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -31,13 +32,13 @@ func TestTranslate(t *testing.T) {
 	job := n.register("web", g)
 	a := startAgent(t, n, service.Start(t), "--sources-file="+sourcesOf(t, "sources: {prom: {prometheus: {url: "+newPrometheus(t)+"}}}"))
 	inspected, err := json.Marshal(map[string]any{"Job": job})
-	must(t, err)
+	fatal.If(t, err)
 	translate := exec.Command(a.command.Program, "translate", "-")
 	translate.Stdin = strings.NewReader(string(inspected))
 	block, err := translate.Output()
-	must(t, err)
+	fatal.If(t, err)
 	parsed, err := n.client.Jobs().ParseHCL(fmt.Sprintf("job \"web\" {\n group \"web\" {\n %s\n task \"app\" {\n driver = \"mock_driver\"\n }\n }\n}", block), true)
-	must(t, err)
+	fatal.If(t, err)
 	g.Scaling = parsed.TaskGroups[0].Scaling
 	n.run(job)
 	n.await("web", 10)
@@ -54,12 +55,12 @@ func TestDocumentedBlocksAreHCL(t *testing.T) {
 	t.Parallel()
 	n := newNomad(t, commonServer(t))
 	pages, err := filepath.Glob("../../../docs/*/*.md")
-	must(t, err)
+	fatal.If(t, err)
 	fence := regexp.MustCompile("(?s)\n *```hcl\n(.*?)\n *```")
 	parsed := 0
 	for _, page := range pages {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		fatal.If(t, err)
 		for _, found := range fence.FindAllStringSubmatch(string(text), -1) {
 			block := found[1]
 			for _, outer := range []struct{ inner, format string }{

@@ -16,11 +16,11 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
-	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -34,7 +34,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	ca, callers, issuer, folder := testpki.New("servers"), testpki.New("callers"), signintest.Start(t), t.TempDir()
 	file := func(name string, content []byte) string {
 		path := filepath.Join(folder, name)
-		kit.Must(t, os.WriteFile(path, content, 0o600))
+		fatal.If(t, os.WriteFile(path, content, 0o600))
 		return path
 	}
 	own, token := ca.Issue("setpoint", testpki.Usage(x509.ExtKeyUsageServerAuth)), issuer.Token()
@@ -54,11 +54,11 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
 	client, err := setpoint.New(p.GRPCAddr(), setpoint.WithTLS(setpoint.TLS{CAFile: caFile}), setpoint.WithToken(token))
-	kit.Must(t, err)
+	fatal.If(t, err)
 	_, err = setpointv1.NewTargetServiceClient(client.Conn()).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{
 		Name: fleetName, TargetSpec: &setpointv1.TargetSpec{Spec: wants(3).GetSpec(), Fleet: fleetOfTwo},
 	})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	go func() {
 		defer close(done)
 		for n := 3; ctx.Err() == nil; n++ {
@@ -75,7 +75,7 @@ func TestDashboardsShowWhatIsThere(t *testing.T) {
 	_, err = setpointv1.NewOverrideServiceClient(client.Conn()).CreateOverride(t.Context(), &setpointv1.CreateOverrideRequest{
 		Parent: "clusters/red/namespaces/shop/targets/other", Override: &setpointv1.Override{Hold: true, Reason: "test", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
 	})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	one := map[string]string{"job": "setpoint", "cluster": "red", "namespace": "shop", "target": "web"}
 	panels.AwaitFilled(t, url, "setpoint-targets.json", nil, nil)
 	panels.AwaitFilled(t, url, "setpoint-target.json", nil, one)
@@ -114,23 +114,23 @@ func wants(replicas int) *setpointv1.RecommendRequest {
 func startWebhookAgent(t *testing.T, p *service.Instance, folder, caFile, tokenFile, keys string) string {
 	t.Helper()
 	ports, err := process.Reserve(2)
-	kit.Must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(ports.Release)
 	jobs := filepath.Join(folder, "jobs")
-	kit.Must(t, os.Mkdir(jobs, 0o700))
+	fatal.If(t, os.Mkdir(jobs, 0o700))
 	for n := range 60 {
-		kit.Must(t, os.WriteFile(filepath.Join(jobs, fmt.Sprintf("%d.job", n)), nil, 0o600))
+		fatal.If(t, os.WriteFile(filepath.Join(jobs, fmt.Sprintf("%d.job", n)), nil, 0o600))
 	}
 	script, err := filepath.Abs("../../../examples/webhook/server.py")
-	kit.Must(t, err)
+	fatal.If(t, err)
 	server, err := process.Start(process.Command{
 		Name: "python3", Program: "python3", Log: filepath.Join(folder, "server.log"),
 		Args: []string{script, "--key-file", keys, "--folder", jobs, "--port", ports.Number(0), "--seconds", "30"},
 	})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = server.Stop() })
 	program, err := process.Build("setpoint-webhook", false)
-	kit.Must(t, err)
+	fatal.If(t, err)
 	agent, err := process.Start(process.Command{
 		Name: "setpoint-webhook", Program: program, Log: filepath.Join(folder, "agent.log"),
 		Args: []string{
@@ -138,7 +138,7 @@ func startWebhookAgent(t *testing.T, p *service.Instance, folder, caFile, tokenF
 			"--webhook-url=http://" + ports.Address(0), "--webhook-key-file=" + keys, "--admin-address=" + ports.Address(1),
 		},
 	})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(func() {
 		_ = agent.Stop()
 		if t.Failed() {
@@ -146,6 +146,6 @@ func startWebhookAgent(t *testing.T, p *service.Instance, folder, caFile, tokenF
 		}
 	})
 	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	kit.Must(t, agent.Await("healthy", process.Patience, func() error { return process.OK(client, "http://"+ports.Address(1)+"/healthz") }))
+	fatal.If(t, agent.Await("healthy", process.Patience, func() error { return process.OK(client, "http://"+ports.Address(1)+"/healthz") }))
 	return ports.Address(1)
 }

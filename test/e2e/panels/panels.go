@@ -27,6 +27,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -50,9 +51,7 @@ func Prometheus(t *testing.T, jobs map[string]string) string {
 	t.Helper()
 	Require(t, "prometheus")
 	reserved, err := process.Reserve(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(reserved.Release)
 	dir := t.TempDir()
 	config := []byte("global: {scrape_interval: 500ms, scrape_timeout: 500ms}\nscrape_configs:\n")
@@ -61,21 +60,15 @@ func Prometheus(t *testing.T, jobs map[string]string) string {
 		config = fmt.Appendf(config, "- {job_name: %q, honor_labels: true, static_configs: [{targets: [%q]}]}\n", job, jobs[job])
 	}
 	file := filepath.Join(dir, "prometheus.yml")
-	if err := os.WriteFile(file, config, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, config, 0o600))
 	server, err := process.Start(process.Command{
 		Name: "prometheus", Program: "prometheus", Log: filepath.Join(dir, "log"),
 		Args: []string{"--config.file=" + file, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + reserved.Address(0), "--log.level=warn"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(server.Kill)
 	address := "http://" + reserved.Address(0)
-	if err := server.Await("ready", patience, func() error { return process.OK(&client, address+"/-/ready") }); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, server.Await("ready", patience, func() error { return process.OK(&client, address+"/-/ready") }))
 	return address
 }
 
@@ -106,9 +99,7 @@ func OfKubernetes(row string) bool {
 func AwaitFilled(t *testing.T, prometheus, file string, rows func(row string) bool, variables map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(Folder, "dashboards", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var d dashboard
 	if err := json.Unmarshal(text, &d); err != nil {
 		t.Fatalf("%s: %v", file, err)

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
@@ -109,9 +110,7 @@ func TestDashboardsAreRedWhereAlertsFire(t *testing.T) {
 				}
 			}
 		}
-		if err := json.Unmarshal([]byte(read(t, "dashboards/setpoint-"+of.file+".json")), &d); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, json.Unmarshal([]byte(read(t, "dashboards/setpoint-"+of.file+".json")), &d))
 		_, rule, _ := strings.Cut(rules, "- alert: "+of.alert+"\n")
 		rule, _, _ = strings.Cut(rule, "for: ")
 		limit := regexp.MustCompile(`(?:> ([\d.]+)|== 0)\s*$`).FindStringSubmatch(strings.TrimSpace(rule))

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 )
@@ -37,9 +38,7 @@ func TestTheSwarmsPrometheusScrapesTheStack(t *testing.T) {
 	}
 	for _, c := range configs {
 		text := testpages.Read(t, filepath.Join(folder, stack.Configs[c.Source].File))
-		if err := os.WriteFile(filepath.Join(mounted, filepath.Base(c.Target)), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(mounted, filepath.Base(c.Target)), []byte(text), 0o600))
 	}
 	if out, err := exec.CommandContext(t.Context(), "promtool", "check", "config", filepath.Join(mounted, "prometheus.yml")).CombinedOutput(); err != nil {
 		t.Errorf("promtool check config: %v\n%s", err, out)

@@ -43,6 +43,7 @@ import (
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 )
@@ -95,24 +96,19 @@ func Start(t testing.TB, c *kubetest.Cluster, namespace string, images map[strin
 	n := &Node{t: t, cluster: c, namespace: namespace, images: images, folder: t.TempDir(), running: map[types.UID]*pod{}, last: 1}
 	// Other users need access to the folders below it.
 	for folder := n.folder; len(folder) > len(os.TempDir()); folder = filepath.Dir(folder) {
-		if err := os.Chmod(folder, 0o755); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.Chmod(folder, 0o755))
 	}
 	factory := informers.NewSharedInformerFactoryWithOptions(c.Client(), 0, informers.WithNamespace(namespace))
 	n.pods, n.services = factory.Core().V1().Pods().Informer(), factory.Core().V1().Services().Informer()
 	var err error
-	if n.names, err = listen(n.addressesOf); err != nil {
-		t.Fatal(err)
-	}
+	n.names, err = listen(n.addressesOf)
+	fatal.If(t, err)
 	_, err = n.pods.AddEventHandler(cache.ResourceEventHandlerFuncs{
 		AddFunc:    func(o any) { n.see(o.(*corev1.Pod)) },
 		UpdateFunc: func(_, o any) { n.see(o.(*corev1.Pod)) },
 		DeleteFunc: n.gone,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	n.cancel = cancel
 	n.done.Go(func() { n.pods.RunWithContext(ctx) })

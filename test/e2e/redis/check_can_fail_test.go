@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	kept "github.com/setpoint-dev/setpoint/server/record"
@@ -92,9 +93,7 @@ func sequential(t *testing.T) *record {
 	e := newMemory(t)
 	options := server.DefaultOptions()
 	s, err := server.New(e, e, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	l := &load{t: t, frontends: []frontend{s.Recommendations()}, began: time.Now()}
 	for i := range 40 {

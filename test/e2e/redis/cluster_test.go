@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -145,9 +146,7 @@ func targetsByMaster(t *testing.T, cluster *redistest.Cluster, names []string) m
 	shards := make(map[string][]string)
 	for _, master := range cluster.Masters() {
 		keys, err := master.Client(t).Keys(t.Context(), "*h:*").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, key := range keys {
 			_, path, _ := strings.Cut(key, "h:")
 			parts := strings.Split(path, "/")

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -197,18 +198,12 @@ func cutOff(t *testing.T, redises *redistest.Sentinel) (reconnect func()) {
 		}
 		client := server.Client(t)
 		password, err := client.ConfigGet(t.Context(), "masterauth").Result()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		setPassword := func(password string) {
-			if err := client.ConfigSet(t.Context(), "masterauth", password).Err(); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, client.ConfigSet(t.Context(), "masterauth", password).Err())
 		}
 		setPassword("wrong")
-		if err := client.ClientKillByFilter(t.Context(), "TYPE", "master").Err(); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, client.ClientKillByFilter(t.Context(), "TYPE", "master").Err())
 		back = append(back, func() { setPassword(password["masterauth"]) })
 	}
 	awaitInfo(t, master.Client(t), "connected_slaves:0\r\n")

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender/encoding"
 	"github.com/setpoint-dev/setpoint/store"
 	storeredis "github.com/setpoint-dev/setpoint/store/redis"
@@ -106,22 +107,14 @@ func lossSpan(a *account, kills []time.Duration) string {
 func checkRecords(t *testing.T, url string) {
 	t.Helper()
 	options, err := storeredis.ParseURL(url)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s, err := storeredis.New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer s.Close()
 	keys, err := s.List(t.Context(), store.Filter{}, store.Key{}, 100_000)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	records, err := s.LoadBatch(t.Context(), keys)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	if len(keys) == 0 {
 		t.Error("no record is left")
 	}

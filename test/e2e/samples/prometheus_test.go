@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/samples"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
@@ -29,9 +30,7 @@ func newSet(t *testing.T, source samples.Source) *samples.Set {
 	t.Helper()
 	source.Timeout, source.Reuse = samples.Duration(time.Minute), new(samples.Duration)
 	set, err := samples.New(samples.Config{Sources: map[string]samples.Source{"prom": source}}, samples.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(set.Close)
 	return set
 }

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -66,16 +67,12 @@ type server struct {
 func start(t *testing.T, e *exporter, web string, client *http.Client) *server {
 	t.Helper()
 	reserved, err := process.Reserve(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(reserved.Release)
 	dir := t.TempDir()
 	file := func(name, text string) string {
 		path := filepath.Join(dir, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	config := file("prometheus.yml", fmt.Sprintf(`
@@ -108,12 +105,9 @@ scrape_configs:
 func (s *server) run() {
 	s.t.Helper()
 	var err error
-	if s.process, err = process.Start(process.Command{Name: "prometheus", Program: "prometheus", Args: s.args, Log: s.log}); err != nil {
-		s.t.Fatal(err)
-	}
-	if err := s.process.Await("ready", patience, func() error { return process.OK(s.client, s.url()+"/-/ready") }); err != nil {
-		s.t.Fatal(err)
-	}
+	s.process, err = process.Start(process.Command{Name: "prometheus", Program: "prometheus", Args: s.args, Log: s.log})
+	fatal.If(s.t, err)
+	fatal.If(s.t, s.process.Await("ready", patience, func() error { return process.OK(s.client, s.url()+"/-/ready") }))
 }
 
 func (s *server) url() string { return s.scheme + "://" + s.address }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -31,17 +32,13 @@ func Swarm() (string, error) { return process.Build("setpoint-swarm", race()) }
 func Previous(t testing.TB) string {
 	t.Helper()
 	root, err := process.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	output, err := exec.CommandContext(t.Context(), filepath.Join(root, "scripts", "previous.sh")).Output()
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		kit.Cannot(t, "scripts/previous.sh: "+strings.TrimSpace(string(failed.Stderr)))
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return strings.TrimSpace(string(output))
 }
 

@@ -41,6 +41,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -101,25 +102,18 @@ func RestartAll(instances []*Instance) {
 		wg.Go(func() { errs[i] = s.restart() })
 	}
 	wg.Wait()
-	if err := errors.Join(errs...); err != nil {
-		instances[0].t.Fatal(err)
-	}
+	fatal.If(instances[0].t, errors.Join(errs...))
 }
 
 // New returns a service that does not run yet: Restart starts it.
 func New(t testing.TB, settings Settings) *Instance {
 	t.Helper()
 	log, err := os.CreateTemp(t.TempDir(), "setpoint-*.log")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := log.Close(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
+	fatal.If(t, log.Close())
 	s := &Instance{Settings: settings, t: t, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
-	if s.ports, err = process.Reserve(3); err != nil {
-		t.Fatal(err)
-	}
+	s.ports, err = process.Reserve(3)
+	fatal.If(t, err)
 	t.Cleanup(s.ports.Release)
 	// Retry an absent service soon, not after the usual second or more.
 	s.conn, err = grpc.NewClient(s.GRPCAddr(),
@@ -128,9 +122,7 @@ func New(t testing.TB, settings Settings) *Instance {
 			Backoff:           backoff.Config{BaseDelay: 20 * time.Millisecond, Multiplier: 1.5, Jitter: 0.2, MaxDelay: 200 * time.Millisecond},
 			MinConnectTimeout: time.Second,
 		}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(s.end)
 	return s
 }
@@ -221,9 +213,7 @@ func (s *Instance) Kill() {
 // Stop ends the process by SIGTERM. It must exit with 0.
 func (s *Instance) Stop() {
 	s.t.Helper()
-	if err := s.stop(); err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, s.stop())
 }
 
 func (s *Instance) stop() error {
@@ -239,9 +229,7 @@ func (s *Instance) stop() error {
 // waits until it is ready.
 func (s *Instance) Restart() {
 	s.t.Helper()
-	if err := s.restart(); err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, s.restart())
 }
 
 func (s *Instance) restart() error {
@@ -306,17 +294,13 @@ func (s *Instance) Args() []string {
 // AwaitReady waits until the service is ready.
 func (s *Instance) AwaitReady() {
 	s.t.Helper()
-	if err := s.awaitReady(true); err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, s.awaitReady(true))
 }
 
 // AwaitUnready waits until the service says that it is not ready.
 func (s *Instance) AwaitUnready() {
 	s.t.Helper()
-	if err := s.awaitReady(false); err != nil {
-		s.t.Fatal(err)
-	}
+	fatal.If(s.t, s.awaitReady(false))
 }
 
 func (s *Instance) awaitReady(want bool) error {

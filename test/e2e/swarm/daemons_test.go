@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -56,17 +57,13 @@ func startDaemons(t *testing.T, script string) *swarm {
 	t.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin:/sbin") // where Debian has daemons
 	kit.NeedsDocker(t, programs...)
 	folder, err := os.MkdirTemp("", "setpoint-swarm-") // short, for sockets
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := &swarm{folder: folder, ended: make(chan struct{})}
 	s.init = exec.Command("sh", "-c", script, "daemons", folder)
 	s.init.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags: syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET, Pdeathsig: syscall.SIGKILL, Setpgid: true,
 	}
-	if err := s.init.Start(); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.init.Start())
 	go func() {
 		_ = s.init.Wait() // it is killed
 		close(s.ended)
@@ -156,9 +153,7 @@ func (s *swarm) dockerWith(n int, env []string, args ...string) (string, error) 
 func (s *swarm) must(t *testing.T, n int, args ...string) string {
 	t.Helper()
 	out, err := s.docker(n, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return out
 }
 
@@ -182,12 +177,8 @@ func (s *swarm) await(t *testing.T, n int) {
 func (s *swarm) restart(t *testing.T, n int, away time.Duration) {
 	t.Helper()
 	before, mark := s.pid(t, n), filepath.Join(s.daemon(n), "away")
-	if err := os.WriteFile(mark, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := syscall.Kill(before, syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(mark, nil, 0o600))
+	fatal.If(t, syscall.Kill(before, syscall.SIGTERM))
 	kit.Eventually(t, patience, "the end of the daemon", func() error {
 		if s.pid(t, n) == before {
 			return errors.New("it is there")
@@ -195,9 +186,7 @@ func (s *swarm) restart(t *testing.T, n int, away time.Duration) {
 		return nil
 	})
 	time.Sleep(away)
-	if err := os.Remove(mark); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(mark))
 	s.await(t, n)
 	kit.Eventually(t, patience, "a manager again", func() error {
 		_, err := s.docker(n, "node", "ls")
@@ -210,9 +199,7 @@ func (s *swarm) restart(t *testing.T, n int, away time.Duration) {
 func (s *swarm) pid(t *testing.T, n int) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for _, entry := range entries {
 		var pid int
 		if _, err := fmt.Sscan(entry.Name(), &pid); err != nil {

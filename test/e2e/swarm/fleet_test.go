@@ -14,6 +14,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -50,7 +51,7 @@ func (c *cluster) ask(ctx context.Context, w *world, fleet, name string) error {
 func fleetOfPlatforms(t *testing.T, w *world) {
 	const fleet, other = "clusters/all/namespaces/default/targets/shared", "clusters/kubernetes/namespaces/default/targets/shared"
 	file := filepath.Join(t.TempDir(), "fleet.yaml")
-	kit.Must(t, os.WriteFile(file, []byte(`spec:
+	fatal.If(t, os.WriteFile(file, []byte(`spec:
   minReplicas: 2
   maxReplicas: 12
   metrics: [{type: External, external: {metric: {name: queue}, target: {type: AverageValue, averageValue: "10"}}}]

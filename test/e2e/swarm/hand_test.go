@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -32,15 +33,11 @@ services:
 networks:
   host: {external: true, name: host}
 `, filepath.Join(w.folder, "load-stack"), most, replicas)
-		if err := os.WriteFile(file, []byte(stack), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(file, []byte(stack), 0o600))
 		w.mustWith(t, env, "stack", "deploy", "--resolve-image=never", "-c", file, "demo")
 	}
 	load := &workload{world: w, name: "demo_web", load: filepath.Join(w.folder, "load-stack")}
-	if err := os.MkdirAll(load.load, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(load.load, 0o755))
 	load.use(t, idle)
 	const keeps = "replicas: ${WEB_REPLICAS:-2}"
 	deploy(keeps)

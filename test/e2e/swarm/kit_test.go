@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -56,7 +57,7 @@ func newQueue(t *testing.T) (queue *atomic.Int64, sources string) {
 	}))
 	t.Cleanup(served.Close)
 	sources = filepath.Join(t.TempDir(), "sources.yaml")
-	kit.Must(t, os.WriteFile(sources, []byte(`sources: {queue: {http: {url: "`+served.URL+`"}, reuse: 0s}}`), 0o600))
+	fatal.If(t, os.WriteFile(sources, []byte(`sources: {queue: {http: {url: "`+served.URL+`"}, reuse: 0s}}`), 0o600))
 	return queue, sources
 }
 
@@ -75,12 +76,10 @@ func newWorldOf(t *testing.T, serve *service.Instance, flags ...string) *world {
 		}
 	}
 	var err error
-	if w.program, err = service.Swarm(); err != nil {
-		t.Fatal(err)
-	}
-	if w.ports, err = process.Reserve(2); err != nil {
-		t.Fatal(err)
-	}
+	w.program, err = service.Swarm()
+	fatal.If(t, err)
+	w.ports, err = process.Reserve(2)
+	fatal.If(t, err)
 	t.Cleanup(w.ports.Release)
 	w.gate = newGate(t, w.socket(1), filepath.Join(w.folder, "gate.sock"))
 	w.lastLog = filepath.Join(t.TempDir(), "agent.log")
@@ -121,21 +120,15 @@ func (w *world) startAgent() {
 			"--state-dir=" + w.folder,
 		}, append(w.flags, w.tlsOf("nodes-", 1)...)...),
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
-	if err := w.agent.Await("ready", patience, func() error { return process.OK(client, "http://"+w.ports.Address(1)+"/readyz") }); err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, w.agent.Await("ready", patience, func() error { return process.OK(client, "http://"+w.ports.Address(1)+"/readyz") }))
 }
 
 // stopAgent ends it in order.
 func (w *world) stopAgent() {
 	w.t.Helper()
-	if err := w.agent.Stop(); err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, w.agent.Stop())
 	w.agent = nil
 }
 
@@ -156,9 +149,7 @@ func (w *world) startNode(n int) {
 			"--interval=" + w.period, "--admin-address=",
 		}, w.tlsOf("agent-", n)...),
 	})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	fatal.If(w.t, err)
 	w.t.Cleanup(func() {
 		if err := p.Stop(); err != nil {
 			w.t.Error(err)
@@ -238,9 +229,7 @@ func (w *world) create(t *testing.T, name, image string, replicas int, labels ..
 func (w *world) createLabelled(t *testing.T, name, image string, replicas int, labels ...string) *workload {
 	t.Helper()
 	s := &workload{world: w, name: name, load: filepath.Join(w.folder, "load-"+name)}
-	if err := os.MkdirAll(s.load, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(s.load, 0o755))
 	args := []string{
 		"service", "create", "--quiet", "--detach", "--no-resolve-image", "--network=host", "--name=" + name, fmt.Sprintf("--replicas=%d", replicas),
 		"--reserve-cpu=0.02", "--mount=type=bind,src=" + s.load + ",dst=/load,ro", "--stop-grace-period=1s", "--restart-delay=1s",
@@ -263,9 +252,7 @@ func (s *workload) remove(t *testing.T) {
 // use has each task use so many thousandths of a core.
 func (s *workload) use(t *testing.T, milli int) {
 	t.Helper()
-	if err := os.WriteFile(filepath.Join(s.load, "milli"), []byte(strconv.Itoa(milli)), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(filepath.Join(s.load, "milli"), []byte(strconv.Itoa(milli)), 0o644))
 }
 
 // label sets a label, or takes it away.
@@ -282,9 +269,7 @@ func (s *workload) label(t *testing.T, name, value string) {
 func (s *workload) replicas(t *testing.T) int {
 	t.Helper()
 	n, err := strconv.Atoi(s.must(t, 1, "service", "inspect", "--format={{.Spec.Mode.Replicated.Replicas}}", s.name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return n
 }
 
@@ -314,9 +299,7 @@ func newGate(t *testing.T, engine, path string) *gate {
 	t.Helper()
 	g := &gate{path: path}
 	listener, err := net.Listen("unix", path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	proxy := httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "engine"})
 	proxy.FlushInterval = -1 // events
 	proxy.Transport = &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {

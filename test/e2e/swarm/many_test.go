@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -42,20 +43,14 @@ func TestManyServices(t *testing.T) {
 	had := w.reconciles(t)
 	w.awaitReconciles(t, had+float64(2*services), 2*period)
 	used, err := process.Processor(w.agent.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	requests, began, had := w.requests(t), time.Now(), w.reconciles(t)
 	w.awaitReconciles(t, had+float64(passes*services), passes*period)
 	took, made := time.Since(began), (w.reconciles(t)-had)/float64(services)
 	now, err := process.Processor(w.agent.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	resident, err := process.Resident(w.agent.PID())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	perPass, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
 	t.Logf("%d services of a real engine, without containers: %.2f s of a core a pass over all of them, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a pass; %.1f passes in %s; %.0f MiB resident",
 		services, perPass, 100*perPass/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), float64(resident)/(1<<20))
@@ -119,9 +114,7 @@ func (w *world) createMany(t *testing.T, n int) {
 		})
 	}
 	making.Wait()
-	if failed != nil {
-		t.Fatal(failed)
-	}
+	fatal.If(t, failed)
 }
 
 func post(client *http.Client, url string, body []byte) error {
@@ -173,14 +166,10 @@ func (w *world) requests(t *testing.T) float64 {
 func (w *world) sum(t *testing.T, name string) (sum float64) {
 	t.Helper()
 	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/metrics")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	for line := range strings.Lines(string(text)) {
 		if rest, ok := strings.CutPrefix(line, name+"{"); ok {
 			_, value, _ := strings.Cut(rest, "} ")

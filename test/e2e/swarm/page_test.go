@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/ui"
 )
@@ -53,7 +54,7 @@ func shownOnThePage(t *testing.T, w *world) {
 	has["page-watched.-shadow"] = ""
 	list := func() map[string]*setpointv1.Target {
 		got, err := w.serve.Targets().ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/e2e/namespaces/default", PageSize: 1000})
-		kit.Must(t, err)
+		fatal.If(t, err)
 		all := make(map[string]*setpointv1.Target)
 		for _, target := range got.GetTargets() {
 			all[target.GetName()[len("clusters/e2e/namespaces/default/targets/"):]] = target
@@ -73,7 +74,7 @@ func shownOnThePage(t *testing.T, w *world) {
 		Parent: "clusters/e2e/namespaces/default/targets/page-pinned", OverrideId: "pinned",
 		Override: &setpointv1.Override{Pin: new(int32(2)), Reason: "a test of the page", ExpireTime: timestamppb.New(time.Now().Add(time.Hour))},
 	})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	kit.Eventually(t, patience, "usage of processors, and what holds", func() error {
 		all := list()
 		if !slices.Contains(all["page-held"].GetLastDecision().GetStates(), "HELD") || !slices.Contains(all["page-processors"].GetLastDecision().GetStates(), "HELD") {

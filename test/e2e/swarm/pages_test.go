@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/markdown"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -103,9 +104,7 @@ func blocks(t *testing.T, page string, want int) (out []string) {
 func (s *swarm) typed(t *testing.T, commands string) (string, error) {
 	t.Helper()
 	root, err := filepath.Abs(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cmd := exec.Command("nsenter", fmt.Sprint("--target=", s.init.Process.Pid), "--mount", "--net", "--pid", "--wd="+root, "bash", "-c", commands)
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output

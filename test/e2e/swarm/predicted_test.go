@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/check"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -31,7 +32,7 @@ func newJobs(t *testing.T, socket string) *jobs {
 	t.Helper()
 	q := &jobs{waiting: make(chan time.Time, 1<<20), next: make(chan time.Time)}
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "unix", socket)
-	kit.Must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
 	go func() {
 		for since := range q.waiting {
@@ -135,7 +136,7 @@ func (w *world) under(t *testing.T, name, spec string, length time.Duration) (r 
 			r.hours += float64(count) * time.Since(before).Hours()
 			r.recording = filepath.Join(t.TempDir(), "recording.jsonl")
 			_, err := w.serve.Setpoint("targets", "export", "--file="+r.recording, "clusters/e2e/namespaces/default/targets/"+name)
-			kit.Must(t, err)
+			fatal.If(t, err)
 			return r
 		case now := <-tick.C:
 			if at := q.oldest.Load(); at != 0 && now.Sub(time.Unix(0, at)) > time.Second {
@@ -154,14 +155,14 @@ func TestWhatIsPredictedOfASwarm(t *testing.T) {
 		t.Skip("it takes minutes: LIVE=5m says how long each of four runs is; make nightly runs it")
 	}
 	length, err := time.ParseDuration(os.Getenv("LIVE"))
-	kit.Must(t, err)
+	fatal.If(t, err)
 	w := newWorldOf(t, service.Start(t), "--sync-period=5s")
 	spec := func(most, target int) string {
 		return fmt.Sprintf(`{"scaleTargetRef": {"apiVersion": "docker.com/v1", "kind": "Service", "name": "jobs-0"}, "minReplicas": 3, "maxReplicas": %d, "metrics": [{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": %d}}}], "behavior": {"scaleDown": {"stabilizationWindowSeconds": 30}}}`, most, target)
 	}
 	file := func(spec string) string {
 		name := filepath.Join(t.TempDir(), "spec.json")
-		kit.Must(t, os.WriteFile(name, []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "jobs-0", "namespace": "default"}, "spec": `+spec+"}"), 0o600))
+		fatal.If(t, os.WriteFile(name, []byte(`{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "jobs-0", "namespace": "default"}, "spec": `+spec+"}"), 0o600))
 		return name
 	}
 	old := spec(24, 60)

@@ -12,6 +12,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -24,14 +25,10 @@ func TestTheStackScales(t *testing.T) {
 	s.must(t, 1, "node", "update", "--availability=drain", s.must(t, 2, "info", "--format={{.Swarm.NodeID}}"))
 	importImage(t, s)
 	secret := filepath.Join(s.folder, "secret")
-	if err := os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(secret, []byte("0123456789abcdef0123456789abcdef"), 0o600))
 	s.must(t, 1, "secret", "create", "setpoint-nodes", secret)
 	file := filepath.Join(s.folder, "setpoint.yaml")
-	if err := os.WriteFile(file, onTheHost(t, s), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(file, onTheHost(t, s), 0o600))
 	s.must(t, 1, "stack", "deploy", "--resolve-image=never", "--compose-file="+file, "setpoint")
 	for _, name := range []string{"server", "agent", "node"} {
 		kit.Eventually(t, patience, "healthy "+name, func() error { return s.healthy("setpoint_" + name) })
@@ -111,13 +108,9 @@ func (s *swarm) counts(t *testing.T, web *workload, right func(int) bool) {
 func onTheHost(t *testing.T, s *swarm) []byte {
 	t.Helper()
 	rendered, err := s.dockerWith(1, []string{"SETPOINT_DOCKER_SOCKET=" + s.socket(1)}, "stack", "config", "--compose-file="+repository+"/deploy/swarm/stack.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var stack map[string]any
-	if err := yaml.Unmarshal([]byte(rendered), &stack); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, yaml.Unmarshal([]byte(rendered), &stack))
 	stack["networks"] = map[string]any{"inner": map[string]any{"external": true, "name": "host"}}
 	for _, service := range stack["services"].(map[string]any) {
 		service := service.(map[string]any)
@@ -132,9 +125,7 @@ func onTheHost(t *testing.T, s *swarm) []byte {
 		}
 	}
 	text, err := yaml.Marshal(stack)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return text
 }
 
@@ -143,21 +134,15 @@ func onTheHost(t *testing.T, s *swarm) []byte {
 func importImage(t *testing.T, s *swarm) {
 	t.Helper()
 	folder := filepath.Join(s.folder, "image")
-	if err := os.Mkdir(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Mkdir(folder, 0o755))
 	for name, build := range map[string]func() (string, error){"setpoint": service.Program, "setpoint-swarm": service.Swarm} {
 		path, err := build()
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		data, err := os.ReadFile(path)
 		if err == nil {
 			err = os.WriteFile(filepath.Join(folder, name), data, 0o755)
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	s.must(t, 1, "import", `--change=ENTRYPOINT ["/setpoint"]`, "--change=USER 65532:65532",
 		`--change=HEALTHCHECK --interval=1s --timeout=30s --start-period=3m CMD ["/setpoint", "health"]`, archive(t, folder), "setpoint:dev")

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -190,9 +191,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 	s := w.create(t, "checked", "checked:1", 2)
 	defer s.remove(t)
 	sick := filepath.Join(s.load, "sick")
-	if err := os.WriteFile(sick, nil, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.WriteFile(sick, nil, 0o644))
 	s.use(t, much)
 	kit.Eventually(t, patience, "tasks that start", func() error {
 		if states := w.must(t, 1, "service", "ps", "--format={{.CurrentState}}", "checked"); strings.Count(states, "Starting") != 2 {
@@ -202,9 +201,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 	})
 	// A few reconciles in which both tasks burn and none is ready.
 	before, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	kit.Eventually(t, patience, "reconciles", func() error {
 		if n := s.replicas(t); n != 2 {
 			t.Fatalf("%d replicas, though none of two was ready", n)
@@ -214,9 +211,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	if err := os.Remove(sick); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.Remove(sick))
 	kit.Eventually(t, patience, "it to be scaled", func() error {
 		if n := s.replicas(t); n < 4 {
 			return fmt.Errorf("%d replicas", n)
@@ -289,9 +284,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 	defer s.remove(t)
 	s.use(t, idle)
 	s.decided(t)
-	if err := syscall.Kill(w.serve.PID(), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Kill(w.serve.PID(), syscall.SIGSTOP))
 	// After it has read the tasks again its next action is the request.
 	asking := make(chan struct{}, 100)
 	w.gate.set(nil, func(r *http.Request) {
@@ -306,9 +299,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 	}
 	w.gate.set(nil, nil)
 	w.killAgent()
-	if err := syscall.Kill(w.serve.PID(), syscall.SIGCONT); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, syscall.Kill(w.serve.PID(), syscall.SIGCONT))
 	s.use(t, much)
 	w.startAgent()
 	s.becomes(t, least+step)

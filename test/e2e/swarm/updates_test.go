@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -56,9 +57,7 @@ func rollingUpdate(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	if err := s.isIn("updating"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.isIn("updating"))
 	if n := s.replicas(t); n != least {
 		t.Errorf("%d replicas while the update runs", n)
 	}
@@ -80,9 +79,7 @@ func rollingUpdate(t *testing.T, w *world) {
 		}
 		return nil
 	})
-	if err := s.isIn("updating"); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, s.isIn("updating"))
 	s.use(t, idle)
 	off := time.Now()
 	kit.Eventually(t, patience, "the end of the update", func() error { return s.isIn("completed") })

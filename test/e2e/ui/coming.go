@@ -14,6 +14,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
@@ -101,9 +102,7 @@ func foresees(t *testing.T, target *setpointv1.Target) bool {
 			break
 		}
 		got, err := e.decide(t.Context(), at)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		if len(told) > 0 && !at.Before(told[0].GetTime().AsTime()) {
 			if !told[0].GetTime().AsTime().Equal(at) {
 				t.Errorf("%s: the page says %d for %s, which is no instant of a call: these are %s and whole intervals later", target.GetName(), told[0].GetReplicas(), told[0].GetTime().AsTime(), o.GetStartTime().AsTime())
@@ -124,9 +123,7 @@ func (l *Live) moving(p *page, s *siteOf) map[string]*setpointv1.Target {
 	seen := make(map[string]*setpointv1.Target)
 	get := func(name string) *setpointv1.Target {
 		got, err := s.Targets().GetTarget(p.t.Context(), &setpointv1.GetTargetRequest{Name: name})
-		if err != nil {
-			p.t.Fatal(err)
-		}
+		fatal.If(p.t, err)
 		return got.GetTarget()
 	}
 	for name, begin := range l.Comes {
@@ -166,13 +163,9 @@ func (s *siteOf) since(t *testing.T, target *setpointv1.Target) (all []*setpoint
 	t.Helper()
 	o := target.GetOutlook()
 	log, err := s.Targets().ListDecisions(t.Context(), &setpointv1.ListDecisionsRequest{Parent: target.GetName(), PageSize: 1000})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	got, err := s.Targets().GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: target.GetName()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	known := append([]*setpointv1.Decision{got.GetTarget().GetLastDecision()}, log.GetDecisions()...)
 	slices.SortStableFunc(known, func(a, b *setpointv1.Decision) int { return a.GetTime().AsTime().Compare(b.GetTime().AsTime()) })
 	known = slices.CompactFunc(known, func(a, b *setpointv1.Decision) bool { return a.GetTime().AsTime().Equal(b.GetTime().AsTime()) })
@@ -211,9 +204,7 @@ func (l *Live) came(t *testing.T, s *siteOf, seen map[string]*setpointv1.Target)
 			}
 			if e != nil {
 				want, err := e.decide(t.Context(), at)
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				if got != want {
 					t.Errorf("%s: %d was decided at %s, and the engine decides %d; the outlook was %v, the decision %v", name, got, at, want, o, d)
 					break

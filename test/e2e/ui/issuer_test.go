@@ -10,6 +10,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/signin"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
@@ -21,9 +22,7 @@ func withIssuer(t *testing.T, issuer *signintest.Issuer) *siteOf {
 	t.Helper()
 	file := func(name, text string) string {
 		path := filepath.Join(t.TempDir(), name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	s := site(t, "--auth-oidc-file="+file("oidc.yaml", issuer.File()),

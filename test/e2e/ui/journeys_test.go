@@ -14,6 +14,7 @@ import (
 
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/signin/signintest"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -170,9 +171,7 @@ func TestPlaygroundFiles(t *testing.T) {
 // Setpoint's own programs and others read the playground's exports.
 func TestPlaygroundExports(t *testing.T) {
 	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := site(t)
 	p := s.blank(t)
 	p.size(1280, 900)
@@ -198,9 +197,7 @@ func TestPlaygroundExports(t *testing.T) {
 			continue
 		}
 		name := filepath.Join(t.TempDir(), tc.file)
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(name, []byte(text), 0o600))
 		if out, err := exec.CommandContext(t.Context(), program, "lint", name).CombinedOutput(); err != nil && strings.Contains(string(out), "rror:") {
 			t.Errorf("setpoint lint %s: %v\n%s", tc.file, err, out)
 		}

@@ -27,6 +27,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -424,9 +425,7 @@ func (p *page) size(width, height int64) {
 func (p *page) repository() string {
 	p.t.Helper()
 	root, err := process.Repository()
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	fatal.If(p.t, err)
 	return root
 }
 
@@ -434,9 +433,7 @@ func (p *page) repository() string {
 func (p *page) screenshot(name string) {
 	p.t.Helper()
 	folder := filepath.Join(p.repository(), "bin", "e2e-ui")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		p.t.Fatal(err)
-	}
+	fatal.If(p.t, os.MkdirAll(folder, 0o755))
 	for _, look := range []struct {
 		name, scheme  string
 		width, height int64
@@ -444,9 +441,7 @@ func (p *page) screenshot(name string) {
 		p.scheme(look.scheme)
 		p.size(look.width, look.height)
 		picture := result(p, chromedp.CaptureScreenshot())
-		if err := os.WriteFile(filepath.Join(folder, name+"-"+look.name+".png"), picture, 0o644); err != nil {
-			p.t.Fatal(err)
-		}
+		fatal.If(p.t, os.WriteFile(filepath.Join(folder, name+"-"+look.name+".png"), picture, 0o644))
 	}
 	p.size(1280, 800)
 }

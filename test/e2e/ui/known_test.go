@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -79,9 +80,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	p.goTo("/ui/")
 	p.waitText("9 targets")
 	list, err := s.Targets().ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", PageSize: 100, WithSpecInUse: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	wanted := make(map[string]listRow)
 	for _, target := range list.GetTargets() {
 		wanted[target.GetName()] = of(target, time.Now())

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -96,17 +97,13 @@ func (s *siteOf) listed(t *testing.T) map[string]*setpointv1.Target {
 	all := make(map[string]*setpointv1.Target)
 	for token := ""; ; {
 		list, err := s.Targets().ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", PageSize: 1000, PageToken: token, WithSpecInUse: true})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		for _, target := range list.GetTargets() {
 			all[target.GetName()] = target
 			if basis := target.GetLastDecision().GetBasis(); basis != nil && len(target.GetSpecInUse().GetStages().GetSchedules()) > 0 {
 				// A schedule moves the bounds, which only the outlook tells.
 				got, err := s.Targets().GetTarget(t.Context(), &setpointv1.GetTargetRequest{Name: target.GetName()})
-				if err != nil {
-					t.Fatal(err)
-				}
+				fatal.If(t, err)
 				now := got.GetTarget().GetOutlook().GetBounds()[0]
 				basis.MinReplicas, basis.MaxReplicas = &now.MinReplicas, &now.MaxReplicas
 			}
@@ -316,9 +313,7 @@ func (l *Live) targets(p *page, s *siteOf) map[string]*setpointv1.Target {
 		}
 		get := func() *setpointv1.Target {
 			got, err := s.Targets().GetTarget(p.t.Context(), &setpointv1.GetTargetRequest{Name: name})
-			if err != nil {
-				p.t.Fatal(err)
-			}
+			fatal.If(p.t, err)
 			return got.GetTarget()
 		}
 		before := get()
@@ -357,9 +352,7 @@ func (l *Live) targets(p *page, s *siteOf) map[string]*setpointv1.Target {
 func (s *siteOf) fleet(t *testing.T, name string) *setpointv1.Fleet {
 	t.Helper()
 	answer, err := setpointv1.NewFleetServiceClient(s.Conn()).GetFleet(t.Context(), &setpointv1.GetFleetRequest{Name: name})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return answer.GetFleet()
 }
 

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -192,9 +193,7 @@ func (p *page) agrees() (*setpointv1.Target, figures) {
 		got, target := eval[figures](p, numbers), &setpointv1.Target{}
 		wrong := []string{"nothing is shown"}
 		if got.Answer != "" && got.Count != "" {
-			if err := (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(got.Answer), target); err != nil {
-				p.t.Fatal(err)
-			}
+			fatal.If(p.t, (protojson.UnmarshalOptions{DiscardUnknown: true}).Unmarshal([]byte(got.Answer), target))
 			wrong = got.told(target)
 		}
 		if len(wrong) == 0 {

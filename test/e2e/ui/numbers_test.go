@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -95,9 +96,7 @@ func TestATargetsPageShowsTheServicesNumbers(t *testing.T) {
 // The docs' own examples, by the docs' own command: page and explain have the same numbers.
 func TestThePageExplainsTheDocsExamples(t *testing.T) {
 	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	s := site(t, "--allow-evaluation-time")
 	for _, name := range []string{"decision", "missing-pods-down"} {
 		t.Run(name, func(t *testing.T) {
@@ -112,9 +111,7 @@ func TestThePageExplainsTheDocsExamples(t *testing.T) {
 			explained := strings.ReplaceAll(run(), "\u00a0", " ")
 			target := "clusters/docs/namespaces/shop/targets/" + name
 			var answer struct{ DesiredReplicas int }
-			if err := json.Unmarshal([]byte(run("-o", "json", "--server", s.GRPCAddr(), "--insecure", "--target", target)), &answer); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, json.Unmarshal([]byte(run("-o", "json", "--server", s.GRPCAddr(), "--insecure", "--target", target)), &answer))
 			p := s.blank(t)
 			p.keepsAnswers()
 			p.goTo("/ui/" + target)

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -30,9 +31,7 @@ import (
 func callers(t *testing.T, policy string, names ...string) (*siteOf, map[string]string) {
 	t.Helper()
 	program, err := service.Program()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	folder := t.TempDir()
 	tokens, entries := map[string]string{}, "tokens:\n"
 	for _, identity := range names {
@@ -48,9 +47,7 @@ func callers(t *testing.T, policy string, names ...string) (*siteOf, map[string]
 	}
 	write := func(name, text string) string {
 		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	return site(t, "--auth-tokens-file="+write("tokens.yaml", entries), "--policy-file="+write("policy.yaml", policy)), tokens

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
@@ -89,9 +90,7 @@ func TestEightWindowsAreAllThere(t *testing.T) {
 func TestFilesOfAnotherVersion(t *testing.T) {
 	s := believable(t)
 	to, err := url.Parse(s.origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var lost, pages atomic.Int32 // requests for files with a hash that are still to fail; loads of the page
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	shown := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -126,9 +125,7 @@ func TestFilesOfAnotherVersion(t *testing.T) {
 func TestThePageBelowAPath(t *testing.T) {
 	s := believable(t)
 	to, err := url.Parse(s.origin)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) }}
 	mux := http.NewServeMux()
 	mux.Handle("/scaling/setpoint/", http.StripPrefix("/scaling/setpoint", proxy))

@@ -16,6 +16,8 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var pictures = flag.Bool("pictures", false, "make the README's pictures anew, in docs/images")
@@ -50,17 +52,13 @@ func TestABelievableFleet(t *testing.T) {
 	p.goTo("/ui/clusters/eu-west/namespaces/shop/targets/checkout")
 	p.waitText("When it could next change")
 	folder := filepath.Join("..", "..", "..", "docs", "images")
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, os.MkdirAll(folder, 0o755))
 	p.size(1280, 840)
 	for _, scheme := range []string{"dark", "light"} {
 		p.scheme(scheme)
 		p.wait("a chart", `document.querySelector(".chart canvas") !== null`)
 		picture := small(t, result(p, chromedp.CaptureScreenshot()))
-		if err := os.WriteFile(filepath.Join(folder, "page-"+scheme+".png"), picture, 0o644); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, os.WriteFile(filepath.Join(folder, "page-"+scheme+".png"), picture, 0o644))
 		t.Logf("page-%s.png: %d bytes", scheme, len(picture))
 	}
 }
@@ -70,9 +68,7 @@ func TestABelievableFleet(t *testing.T) {
 func small(t *testing.T, picture []byte) []byte {
 	t.Helper()
 	from, err := png.Decode(bytes.NewReader(picture))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	count := map[color.RGBA]int{}
 	at := func(x, y int) color.RGBA { return color.RGBAModel.Convert(from.At(x, y)).(color.RGBA) }
 	bounds := from.Bounds()
@@ -99,8 +95,6 @@ func small(t *testing.T, picture []byte) []byte {
 		}
 	}
 	var out bytes.Buffer
-	if err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&out, to))
 	return out.Bytes()
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 )
 
@@ -69,9 +70,7 @@ func TestTheEngineIsAsLargeAsItsPageTells(t *testing.T) {
 	const root = "../../../"
 	for text, file := range map[string]string{"The result is # MB:": "bin/engine/engine.wasm", "(# MB in builds that are no release": "bin/engine/compressed-/engine.wasm.br"} {
 		info, err := os.Stat(root + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		testpages.Figure(t, root+"docs/decisions/the-engine-in-the-browser.md", text, float64(info.Size())/1e6, 0.05)
 	}
 }

@@ -20,6 +20,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -262,9 +263,7 @@ func watch(t *testing.T, instances []*service.Instance) *watcher {
 	t.Helper()
 	client, err := setpoint.New(instances[0].GRPCAddr()+","+instances[1].GRPCAddr(), setpoint.WithInsecure(),
 		setpoint.WithRetry(setpoint.Retry{MaxAttempts: 50, AttemptTimeout: time.Minute}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	w := &watcher{times: make(map[string]int), said: make(map[string]int)}
 	ctx, cancel := context.WithCancel(t.Context())

@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // answers is one request's answer.
@@ -170,14 +172,10 @@ func TestAnInformerWithoutTheRightSettles(t *testing.T) {
 				return watch.NewFake(), nil
 			},
 		}, &corev1.Pod{}, 0, cache.Indexers{})
-		if err := informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, informer.SetWatchErrorHandlerWithContext(func(context.Context, *cache.Reflector, error) {}))
 		var added atomic.Int32
 		registration, err := informer.AddEventHandlerWithOptions(cache.ResourceEventHandlerFuncs{AddFunc: func(any) { added.Add(1) }}, cache.HandlerOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { informer.RunWithContext(ctx) })

@@ -3,6 +3,8 @@ package transport
 import (
 	"net/http"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestRequestsAreNamedAsInRBAC(t *testing.T) {
@@ -28,9 +30,7 @@ func TestRequestsAreNamedAsInRBAC(t *testing.T) {
 		{"GET", "/api/v1/namespaces/apis/pods", "list pods"},
 	} {
 		req, err := http.NewRequest(tt.method, "https://cluster"+tt.url, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 		verb, resource := describe(req)
 		if got := verb + " " + resource; got != tt.want {
 			t.Errorf("%s: got %q, want %q", tt.url, got, tt.want)

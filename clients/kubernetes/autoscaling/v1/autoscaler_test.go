@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 const manifest = `{
@@ -37,14 +38,10 @@ const manifest = `{
 func read(t *testing.T) *autoscalingv1.Autoscaler {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := autoscalingv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, autoscalingv1.AddToScheme(scheme))
 	decoder := serializer.NewCodecFactory(scheme, serializer.EnableStrict).UniversalDeserializer()
 	object, _, err := decoder.Decode([]byte(manifest), nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	autoscaler, ok := object.(*autoscalingv1.Autoscaler)
 	if !ok {
 		t.Fatalf("a %T", object)
@@ -56,16 +53,10 @@ func TestAManifestIsReadInFull(t *testing.T) {
 	t.Parallel()
 	a := read(t)
 	written, err := json.Marshal(a)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	var got, want any
-	if err := json.Unmarshal(written, &got); err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(manifest), &want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal(written, &got))
+	fatal.If(t, json.Unmarshal([]byte(manifest), &want))
 	if !apiequality.Semantic.DeepEqual(got, want) {
 		t.Errorf("written\n%s", written)
 	}

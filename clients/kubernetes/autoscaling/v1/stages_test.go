@@ -13,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	v1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
@@ -59,13 +60,9 @@ func TestStagesToProto(t *testing.T) {
 		"guards": {"reversals": {"count": 3, "period": "3600s", "hold": "600s"}, "ignoreSurge": true},
 		"windowThroughFailures": true}`
 	want := &setpointv1.Stages{}
-	if err := protojson.Unmarshal([]byte(text), want); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, protojson.Unmarshal([]byte(text), want))
 	var stages v1.Stages
-	if err := json.Unmarshal([]byte(text), &stages); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, json.Unmarshal([]byte(text), &stages))
 	got, err := stages.ToProto()
 	if err != nil || !proto.Equal(got, want) {
 		t.Errorf("got  %v, %v\nwant %v", got, err, want)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // conformance/crd compares with the API server's own printer.
@@ -43,12 +44,8 @@ func TestTargetsAreRenderedAsForAHorizontalPodAutoscaler(t *testing.T) {
 			t.Parallel()
 			var metrics []autoscalingv2.MetricSpec
 			var readings []autoscalingv2.MetricStatus
-			if err := yaml.Unmarshal([]byte(tt.metrics), &metrics); err != nil {
-				t.Fatal(err)
-			}
-			if err := yaml.Unmarshal([]byte(tt.readings), &readings); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, yaml.Unmarshal([]byte(tt.metrics), &metrics))
+			fatal.If(t, yaml.Unmarshal([]byte(tt.readings), &readings))
 			if got := autoscalingv1.Targets(metrics, readings); got != tt.want {
 				t.Errorf("%q, want %q", got, tt.want)
 			}

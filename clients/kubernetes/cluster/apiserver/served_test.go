@@ -19,6 +19,7 @@ import (
 	customv1beta2 "k8s.io/metrics/pkg/apis/custom_metrics/v1beta2"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // A definition that is upgraded, and an adapter, may cease to serve the version that discovery had.
@@ -56,14 +57,10 @@ func TestAVersionThatIsServedNoMore(t *testing.T) {
 			}))
 			t.Cleanup(server.Close)
 			c, err := New(&rest.Config{Host: server.URL})
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			now := time.Now()
 			c.discovered.now = func() time.Time { return now }
-			if err := ask(t.Context(), c); err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, ask(t.Context(), c))
 			upgraded.Store(true)
 			if err := ask(t.Context(), c); !apierrors.IsNotFound(err) {
 				t.Errorf("got %v while discovery is young", err)

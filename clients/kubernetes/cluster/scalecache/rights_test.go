@@ -20,6 +20,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // rights are the permissions of an account, as reported by access reviews and as enforced.
@@ -143,9 +144,7 @@ func (r *rights) within(t *testing.T, namespaces []string, test func(t *testing.
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		scheme := fake.NewTestScheme()
-		if err := metav1.AddMetaToScheme(scheme); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, metav1.AddMetaToScheme(scheme))
 		client := fake.NewSimpleMetadataClient(scheme, deployment("7"))
 		client.PrependReactor("list", "deployments", r.meet)
 		client.PrependWatchReactor("deployments", r.watch)

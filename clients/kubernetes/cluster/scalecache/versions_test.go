@@ -16,6 +16,7 @@ import (
 	k8stesting "k8s.io/client-go/testing"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/cluster/scalecache"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
@@ -24,9 +25,7 @@ var deployments = schema.GroupResource{Group: "apps", Resource: "deployments"}
 func watching(t *testing.T, arrange func(*fake.FakeMetadataClient)) (*scalecache.WatchedVersions, *fake.FakeMetadataClient) {
 	t.Helper()
 	scheme := fake.NewTestScheme()
-	if err := metav1.AddMetaToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, metav1.AddMetaToScheme(scheme))
 	client := fake.NewSimpleMetadataClient(scheme, deployment("7"))
 	if arrange != nil {
 		arrange(client)
@@ -82,9 +81,7 @@ func TestVersionsFollowTheWatch(t *testing.T) {
 			t.Errorf("%q: got %s", name, version)
 		}
 	}
-	if err := client.Resource(resource).Namespace("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, client.Resource(resource).Namespace("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	eventually(t, versions, "")
 }
 

@@ -11,6 +11,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // FromYAML reads one object of the API.
@@ -27,9 +28,7 @@ func FromYAML[T any](t testing.TB, text string) T {
 func Request(t testing.TB, snapshot *kubernetes.Snapshot) *setpointv1.RecommendRequest {
 	t.Helper()
 	got, err := snapshot.Request("demo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return got
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/kubernetestest"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/internal/objectjson"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 func TestUnmarshalStrictNamesTheField(t *testing.T) {
@@ -83,9 +84,7 @@ func TestHugeExponentsAreRefusedWhereQuantitiesStand(t *testing.T) {
 
 func TestUnmarshalSkipsUnknownFields(t *testing.T) {
 	var value customv1beta2.MetricValue
-	if err := objectjson.Unmarshal([]byte(`{"value":"12","new":{"field":true}}`), &value); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, objectjson.Unmarshal([]byte(`{"value":"12","new":{"field":true}}`), &value))
 	if got := value.Value.String(); got != "12" {
 		t.Errorf("value is %s, want 12", got)
 	}

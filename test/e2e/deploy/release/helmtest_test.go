@@ -8,8 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
-	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
 )
@@ -81,8 +81,8 @@ func replaceToken(t *testing.T, c *kubetest.Cluster, token string) {
 	t.Helper()
 	secrets := c.Client().CoreV1().Secrets(namespace)
 	s, err := secrets.Get(t.Context(), "setpoint-agent", metav1.GetOptions{})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	s.Data = map[string][]byte{"token": []byte(token)}
 	_, err = secrets.Update(t.Context(), s, metav1.UpdateOptions{})
-	kit.Must(t, err)
+	fatal.If(t, err)
 }

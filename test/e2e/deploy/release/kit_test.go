@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/pods"
@@ -31,9 +32,9 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 func images(t *testing.T, names ...string) map[string]pods.Image {
 	t.Helper()
 	serve, err := service.Program()
-	kit.Must(t, err)
+	fatal.If(t, err)
 	agent, err := service.Kubernetes()
-	kit.Must(t, err)
+	fatal.If(t, err)
 	redis, err := pods.Redis()
 	if err != nil {
 		kit.Cannot(t, err.Error())
@@ -49,7 +50,7 @@ func images(t *testing.T, names ...string) map[string]pods.Image {
 func data(t *testing.T, c *kubetest.Cluster, secret, key string) string {
 	t.Helper()
 	s, err := c.Client().CoreV1().Secrets(namespace).Get(t.Context(), secret, metav1.GetOptions{})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	return string(s.Data[key])
 }
 
@@ -57,10 +58,10 @@ func data(t *testing.T, c *kubetest.Cluster, secret, key string) string {
 func client(t *testing.T, c *kubetest.Cluster, node *pods.Node, options ...setpoint.Option) *setpoint.Client {
 	t.Helper()
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	kit.Must(t, os.WriteFile(ca, []byte(data(t, c, "setpoint-ca", "ca.crt")), 0o600))
+	fatal.If(t, os.WriteFile(ca, []byte(data(t, c, "setpoint-ca", "ca.crt")), 0o600))
 	client, err := setpoint.New(node.Target("setpoint-grpc", 9090),
 		append([]setpoint.Option{setpoint.WithTLS(setpoint.TLS{CAFile: ca}), setpoint.WithToken(data(t, c, "setpoint-agent", "token"))}, options...)...)
-	kit.Must(t, err)
+	fatal.If(t, err)
 	t.Cleanup(func() { _ = client.Close() })
 	return client
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -34,13 +35,13 @@ func TestFirstShadowReport(t *testing.T) {
 		}},
 		{"kubectl apply", func(t *testing.T, c *kubetest.Cluster) {
 			root, err := filepath.Abs(repository)
-			kit.Must(t, err)
+			fatal.If(t, err)
 			folder := t.TempDir()
 			relative, err := filepath.Rel(folder, filepath.Join(root, "deploy/kustomize"))
-			kit.Must(t, err)
-			kit.Must(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: ["+relative+"/base]\ncomponents: ["+relative+"/components/shadow]\n"), 0o600))
+			fatal.If(t, err)
+			fatal.If(t, os.WriteFile(filepath.Join(folder, "kustomization.yaml"), []byte("resources: ["+relative+"/base]\ncomponents: ["+relative+"/components/shadow]\n"), 0o600))
 			secrets, err := exec.CommandContext(t.Context(), filepath.Join(root, "deploy/secrets.sh"), "--kubernetes").Output()
-			kit.Must(t, err)
+			fatal.If(t, err)
 			c.Kubectl(t, "apply", "--server-side", "-k", folder)
 			c.Apply(t, string(secrets))
 		}},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/helm"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -39,7 +40,7 @@ func TestUpgradeAndRollbackLoseNothing(t *testing.T) {
 	// If a version replaces its instances faster than callers look up names, calls fail and are
 	// retried during the rollout; nothing is lost by that either.
 	d, err := c.Client().AppsV1().Deployments(namespace).Get(t.Context(), "setpoint", metav1.GetOptions{})
-	kit.Must(t, err)
+	fatal.If(t, err)
 	slowly := d.Spec.MinReadySeconds > 30
 	web := scaled(t, c)
 	load := begin(t, client(t, c, node))

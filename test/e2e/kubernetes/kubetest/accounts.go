@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Account is a service account with a token.
@@ -39,16 +41,12 @@ func (c *Cluster) Account(t testing.TB, namespace, name string) *Account {
 	}
 	seconds := int64(time.Hour / time.Second)
 	token, err := accounts.CreateToken(ctx, name, &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	a := &Account{Namespace: namespace, Name: name, User: fmt.Sprintf("system:serviceaccount:%s:%s", namespace, name)}
-	if a.Kubeconfig, err = c.files.kubeconfig(namespace+"-"+name, c.URL(), token.Status.Token); err != nil {
-		t.Fatal(err)
-	}
-	if a.Config, err = clientConfig(a.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	a.Kubeconfig, err = c.files.kubeconfig(namespace+"-"+name, c.URL(), token.Status.Token)
+	fatal.If(t, err)
+	a.Config, err = clientConfig(a.Kubeconfig)
+	fatal.If(t, err)
 	return a
 }
 
@@ -63,9 +61,7 @@ func (c *Cluster) Grant(t testing.TB, a *Account, rules ...rbacv1.PolicyRule) {
 	if apierrors.IsAlreadyExists(err) {
 		_, err = c.client.RbacV1().ClusterRoles().Update(ctx, role, metav1.UpdateOptions{})
 	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	_, err = c.client.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},

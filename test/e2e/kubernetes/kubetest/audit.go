@@ -12,6 +12,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Request is one that the API server has answered; a watch counts when it begins.
@@ -81,9 +83,7 @@ const longestLine = 1 << 20
 func (c *Cluster) Mark(t testing.TB) Mark {
 	t.Helper()
 	end, err := endOfLines(c.files.path("audit.log"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return Mark(end)
 }
 
@@ -114,9 +114,7 @@ func endOfLines(name string) (int64, error) {
 func (c *Cluster) Since(t testing.TB, mark Mark) Requests {
 	t.Helper()
 	all, err := readAudit(c.files.path("audit.log"), int64(mark))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return all
 }
 

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testpki"
 )
 
@@ -15,9 +16,7 @@ func Certificate(t testing.TB) (certFile, keyFile string) {
 	t.Helper()
 	folder := t.TempDir()
 	certFile, keyFile = filepath.Join(folder, "tls.crt"), filepath.Join(folder, "tls.key")
-	if err := testpki.New("test").Write(certFile, keyFile); err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, testpki.New("test").Write(certFile, keyFile))
 	return certFile, keyFile
 }
 

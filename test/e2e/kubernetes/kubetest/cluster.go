@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/klog/v2"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
 
@@ -73,9 +74,7 @@ func Start(t testing.TB, config Config) *Cluster {
 	t.Helper()
 	Require(t)
 	c, err := start(t.TempDir(), config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	t.Cleanup(func() {
 		c.ShowLogs(t)
 		if err := c.close(); err != nil {
@@ -209,8 +208,6 @@ func (c *Cluster) Namespace(t testing.TB, prefix string) string {
 	t.Helper()
 	name := fmt.Sprintf("%s-%06x", prefix, rand.IntN(1<<24))
 	_, err := c.client.CoreV1().Namespaces().Create(context.Background(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return name
 }

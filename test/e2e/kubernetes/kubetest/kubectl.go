@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Kubectl runs the real kubectl as administrator, and returns its output. A failure ends the
@@ -16,9 +18,7 @@ import (
 func (c *Cluster) Kubectl(t testing.TB, args ...string) string {
 	t.Helper()
 	output, err := c.TryKubectl("", args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return output
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Deployment makes a Deployment of pods labelled app=NAME, each of one container
@@ -21,9 +23,7 @@ func (c *Cluster) Deployment(t testing.TB, namespace, name string, replicas int3
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       appsv1.DeploymentSpec{Replicas: &replicas, Selector: Selector(name), Template: PodTemplate(name)},
 	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return made
 }
 
@@ -73,8 +73,6 @@ func (c *Cluster) HPA(t testing.TB, namespace, name string, spec autoscalingv2.H
 	t.Helper()
 	made, err := c.client.AutoscalingV2().HorizontalPodAutoscalers(namespace).Create(context.Background(),
 		&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return made
 }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
@@ -51,13 +52,9 @@ func ControllerManagerHelp(t testing.TB) string {
 	t.Helper()
 	Require(t)
 	found, err := findPrograms()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	cmd := exec.Command(found.path("kube-controller-manager"), "--help")
 	help, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	return string(help)
 }

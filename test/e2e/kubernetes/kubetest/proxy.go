@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"sync"
 	"testing"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Proxy is a proxy before the API server that makes faults.
@@ -33,13 +35,9 @@ type Fault func(w http.ResponseWriter, r *http.Request, next http.Handler)
 func (c *Cluster) Proxy(t testing.TB) *Proxy {
 	t.Helper()
 	server, err := url.Parse(c.URL())
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	pair, err := tls.LoadX509KeyPair(c.files.path("server.crt"), c.files.path("server.key"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	quiet := log.New(io.Discard, "", 0)
 	p := &Proxy{c: c, seen: map[string]int{}}
 	transport := c.http.Transport.(*http.Transport).Clone()
@@ -94,11 +92,9 @@ func (p *Proxy) Behind(t testing.TB, a *Account) *Account {
 	t.Helper()
 	behind := *a
 	var err error
-	if behind.Kubeconfig, err = p.c.files.kubeconfig(a.Namespace+"-"+a.Name+"-proxy", p.server.URL, a.Config.BearerToken); err != nil {
-		t.Fatal(err)
-	}
-	if behind.Config, err = clientConfig(behind.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	behind.Kubeconfig, err = p.c.files.kubeconfig(a.Namespace+"-"+a.Name+"-proxy", p.server.URL, a.Config.BearerToken)
+	fatal.If(t, err)
+	behind.Config, err = clientConfig(behind.Kubeconfig)
+	fatal.If(t, err)
 	return &behind
 }
