@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -89,9 +90,7 @@ func (s *SpecReport) object() string {
 
 func (s *SpecReport) title() string {
 	kind := s.Kind
-	if kind == "" {
-		kind = "stored spec"
-	}
+	kind = cmp.Or(kind, "stored spec")
 	return kind + " " + s.object()
 }
 

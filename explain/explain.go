@@ -11,6 +11,7 @@
 package explain
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"strings"
@@ -55,9 +56,7 @@ func Write(w io.Writer, req *setpointv1.RecommendRequest, resp *setpointv1.Recom
 		return errors.New("no response to explain")
 	}
 	p := &page{width: opts.Width, color: opts.Color}
-	if p.width == 0 {
-		p.width = defaultWidth
-	}
+	p.width = cmp.Or(p.width, defaultWidth)
 	p.width = max(p.width, minimumWidth)
 	c := newCase(req, resp, opts.Zone)
 	c.missing, c.unasked = opts.Missing, opts.Unasked

@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -344,9 +345,7 @@ func (s *subject) neverUp(m *recommender.MetricSpec, most float64) bool {
 	}
 	scenario.Workload.Capacity = most * request
 	name := m.Container
-	if name == "" {
-		name = "app"
-	}
+	name = cmp.Or(name, "app")
 	scenario.Workload.Containers = []simulation.Container{{Name: name, Requests: []recommender.ResourceUsage{{Resource: m.Resource, Milli: request}}}}
 	never := true
 	_, err = simulation.Run(scenario, a, func(step *simulation.Step) error {

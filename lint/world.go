@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -196,9 +197,7 @@ func surgeCountsAsLoad(s *subject) {
 // shareOf is how many pods a count or a percentage is of a count: rounded up, as the Deployment and
 // the disruption controllers do; empty: 25 %, a Deployment's maxSurge.
 func shareOf(text string, of int32) (count int32, shown string) {
-	if text == "" {
-		text = "25%"
-	}
+	text = cmp.Or(text, "25%")
 	if percent, is := strings.CutSuffix(text, "%"); is {
 		p, _ := strconv.ParseInt(percent, 10, 32) // as Kubernetes: whole numbers only
 		return int32(min(math.Ceil(float64(max(0, p))/100*float64(of)), simulation.MaxPods)), percent + " %"

@@ -2,6 +2,7 @@ package playground
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -274,9 +275,7 @@ func (a *asked) spec(text SpecText, profile string) {
 	if s.options == nil {
 		s.options = &setpointv1.RecommendOptions{}
 	}
-	if s.options.Profile == "" {
-		s.options.Profile = profile
-	}
+	s.options.Profile = cmp.Or(s.options.Profile, profile)
 	found, violations := hpa.FromMessage(s.namespace, s.message, s.options)
 	for _, v := range violations {
 		a.problems = append(a.problems, Problem{In: s.name, Line: s.lines.Of(v.Field), Path: v.Field, Text: v.Description})

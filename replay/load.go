@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -87,9 +88,7 @@ func (q *LoadQuestion) toZero() bool {
 // the load covers, and the recorded count does not.
 func (q *LoadQuestion) run(ctx context.Context, s *simulation.Scenario, a *simulation.Autoscaler, side *ClosedSide, take func(*simulation.Step, time.Duration)) (uncounted time.Duration, err error) {
 	gaps, period := q.Recorded.Gaps, s.Loop.SyncPeriod
-	if period == 0 {
-		period = simulation.DefaultPeriod
-	}
+	period = cmp.Or(period, simulation.DefaultPeriod)
 	// last takes the step before, once the next one shows whether its count was written.
 	last := func(int32) {}
 	_, err = simulation.Run(s, a, func(step *simulation.Step) error {

@@ -3,6 +3,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -85,9 +86,7 @@ type Runner struct {
 
 // NewRunner returns a runner on the backend.
 func NewRunner(backend Backend, options Options) *Runner {
-	if options.Cluster == "" {
-		options.Cluster = "replay"
-	}
+	options.Cluster = cmp.Or(options.Cluster, "replay")
 	return &Runner{backend: backend, options: options}
 }
 

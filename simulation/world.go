@@ -125,9 +125,7 @@ func newWorldOf(s *Scenario, a *Autoscaler, engine Engine, part float64, own *Tr
 		nextProblemEnd: never, writesFailUntil: -never,
 		containers: templateOf(&s.Workload), service: newService(&s.Workload),
 	}
-	if w.name == "" {
-		w.name = "pod"
-	}
+	w.name = cmp.Or(w.name, "pod")
 	w.events = slices.Clone(s.Events)
 	for _, e := range s.Events {
 		switch e.Kind {

@@ -1,6 +1,7 @@
 package sources
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -123,9 +124,7 @@ func sourcesOf(text string) (map[string]samples.Source, error) {
 			return nil, fmt.Errorf("the URL of %s must have no parameters: the number of a database is its path, redis://%[1]s/2", u.Host)
 		}
 		port := u.Port()
-		if port == "" {
-			port = "6379"
-		}
+		port = cmp.Or(port, "6379")
 		source.Redis = &samples.Redis{Addresses: []string{net.JoinHostPort(u.Hostname(), port)}}
 		if database := strings.Trim(u.Path, "/"); database != "" {
 			if source.Redis.Database, err = strconv.Atoi(database); err != nil {
@@ -150,9 +149,7 @@ func nameOf(text, kind string, taken map[string]samples.Source) string {
 		return '-'
 	}, host), "-")
 	name = strings.Trim(name[:min(len(name), 40)], "-")
-	if name == "" {
-		name = "url"
-	}
+	name = cmp.Or(name, "url")
 	name += "-" + kind
 	free := name
 	for i := 2; ; i++ {

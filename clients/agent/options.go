@@ -111,9 +111,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Period = cmp.Or(o.Period, DefaultPeriod)
 	o.FirstWait = cmp.Or(o.FirstWait, pace.MaxFirstWait)
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, DefaultRequestTimeout)
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	var problems []error
 	refuse := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
 	if !target.IsSegment(o.Cluster) {

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -48,9 +49,7 @@ func (s *Snapshot) scaleError() *setpointv1.ScaleError {
 }
 
 func scaleErrorToProto(step ScaleStep, message string) *setpointv1.ScaleError {
-	if step == "" {
-		step = FailedGet
-	}
+	step = cmp.Or(step, FailedGet)
 	if message == "" {
 		// The service requires a message; only the step is known.
 		message = string(step)

@@ -57,9 +57,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.Namespace = cmp.Or(o.Namespace, "*")
 	o.ReadTimeout = cmp.Or(o.ReadTimeout, agent.DefaultRequestTimeout)
 	o.Concurrency = cmp.Or(o.Concurrency, DefaultConcurrency)
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.ReadTimeout < 0 || o.Concurrency < 0 || o.Concurrency > MaxConcurrency {
 		return o, fmt.Errorf("the timeout and the concurrency of readings must be above 0, the concurrency at most %d", MaxConcurrency)
 	}
@@ -342,9 +340,7 @@ func (p *Platform) deploying(ctx context.Context, g Group) (*agent.Hold, error) 
 }
 
 func deployingHold(state string) *agent.Hold {
-	if state == "" {
-		state = "it began just now"
-	}
+	state = cmp.Or(state, "it began just now")
 	return &agent.Hold{
 		Outcome: agent.OutcomeWaiting, Reason: agent.ReasonDeploying, Silent: true,
 		Message: fmt.Sprintf("a deployment of the job is active; Nomad accepts no count until it ends (%s)", agent.Shorten(state)),

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"cmp"
 	"maps"
 	"regexp"
 	"slices"
@@ -191,21 +192,13 @@ func (s Source) problems() typed.Problems {
 }
 
 func (s Source) withDefaults() Source {
-	if s.Timeout == 0 {
-		s.Timeout = Duration(DefaultTimeout)
-	}
-	if s.Concurrency == 0 {
-		s.Concurrency = DefaultConcurrency
-	}
+	s.Timeout = cmp.Or(s.Timeout, Duration(DefaultTimeout))
+	s.Concurrency = cmp.Or(s.Concurrency, DefaultConcurrency)
 	if s.Reuse == nil {
 		reuse := Duration(DefaultReuse)
 		s.Reuse = &reuse
 	}
-	if s.MaxBytes == 0 {
-		s.MaxBytes = DefaultMaxBytes
-	}
-	if s.MaxSeries == 0 {
-		s.MaxSeries = DefaultMaxSeries
-	}
+	s.MaxBytes = cmp.Or(s.MaxBytes, DefaultMaxBytes)
+	s.MaxSeries = cmp.Or(s.MaxSeries, DefaultMaxSeries)
 	return s
 }

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -69,9 +70,7 @@ func New(config Config, o Options) (*Set, error) {
 	if err != nil {
 		return nil, fmt.Errorf("register metrics of sources: %w", err)
 	}
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.Dial == nil {
 		o.Dial = (&net.Dialer{}).DialContext
 	}

@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/tls"
@@ -75,18 +76,14 @@ func Connect(s Server) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.Timeout == 0 {
-		s.Timeout = defaultTimeout
-	}
+	s.Timeout = cmp.Or(s.Timeout, defaultTimeout)
 	if s.Timeout < 0 {
 		return nil, errors.New("timeout: must be above 0")
 	}
 	if (s.CertFile == "") != (s.KeyOfCertFile == "") {
 		return nil, errors.New("a client certificate and its key belong together: give both or neither")
 	}
-	if s.Log == nil {
-		s.Log = zap.NewNop()
-	}
+	s.Log = cmp.Or(s.Log, zap.NewNop())
 	if s.DialContext == nil {
 		s.DialContext = (&net.Dialer{}).DialContext
 	}

@@ -119,9 +119,7 @@ func New(client *Client, options Options) *Platform {
 	options.Limits.Targets = cmp.Or(options.Limits.Targets, limits.Targets)
 	options.Limits.Pods = cmp.Or(options.Limits.Pods, limits.Pods)
 	options.Limits.Samples = cmp.Or(options.Limits.Samples, limits.Samples)
-	if options.Log == nil {
-		options.Log = zap.NewNop()
-	}
+	options.Log = cmp.Or(options.Log, zap.NewNop())
 	if options.Sources == nil {
 		options.Sources = &samples.Set{}
 	}

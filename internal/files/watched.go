@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -30,9 +31,7 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Interval == 0 {
-		o.Interval = DefaultInterval
-	}
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
 	if o.Settle <= 0 {
 		o.Settle = DefaultSettle
 	}

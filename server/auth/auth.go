@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -95,9 +96,7 @@ func New(o Options) (*Authenticator, error) {
 	if o.CertificateNames == nil {
 		o.CertificateNames = []NameKind{URIName, DNSName, CommonName}
 	}
-	if o.CachedTokens == 0 {
-		o.CachedTokens = DefaultCachedTokens
-	}
+	o.CachedTokens = cmp.Or(o.CachedTokens, DefaultCachedTokens)
 	if o.OnIssuer == nil {
 		o.OnIssuer = func(string, error) {}
 	}

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -71,18 +72,10 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.ClientAuth == "" {
-		o.ClientAuth = None
-	}
-	if o.Interval == 0 {
-		o.Interval = DefaultInterval
-	}
-	if o.Settle == 0 {
-		o.Settle = files.DefaultSettle
-	}
-	if o.ExpiryWarning == 0 {
-		o.ExpiryWarning = DefaultExpiryWarning
-	}
+	o.ClientAuth = cmp.Or(o.ClientAuth, None)
+	o.Interval = cmp.Or(o.Interval, DefaultInterval)
+	o.Settle = cmp.Or(o.Settle, files.DefaultSettle)
+	o.ExpiryWarning = cmp.Or(o.ExpiryWarning, DefaultExpiryWarning)
 	if o.OnChange == nil {
 		o.OnChange = func(files.Event) {}
 	}

@@ -1,6 +1,7 @@
 package certs
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -305,9 +306,7 @@ func (s *Source) ClientConfig(serverName string) *tls.Config {
 // verifyServer does what crypto/tls does without InsecureSkipVerify.
 func (s *Source) verifyServer(name string, state tls.ConnectionState) error {
 	used := s.used.Load()
-	if name == "" {
-		name = state.ServerName
-	}
+	name = cmp.Or(name, state.ServerName)
 	if len(state.PeerCertificates) == 0 || name == "" {
 		return errors.New("certificates: the server's certificate and name are needed to verify it; an IP address has no known name")
 	}

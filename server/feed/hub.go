@@ -97,9 +97,7 @@ func New(source store.Feed, options Options) *Hub {
 	options.Poll = cmp.Or(options.Poll, defaultPoll)
 	options.BufferBytes = cmp.Or(options.BufferBytes, defaultBufferBytes)
 	options.Queue = cmp.Or(options.Queue, defaultQueue)
-	if options.Log == nil {
-		options.Log = zap.NewNop()
-	}
+	options.Log = cmp.Or(options.Log, zap.NewNop())
 	life, end := context.WithCancel(context.Background())
 	return &Hub{
 		source: source, options: options, log: options.Log, parts: source.FeedParts(), life: life, end: end,

@@ -1,6 +1,7 @@
 package unfinished
 
 import (
+	"cmp"
 	"container/list"
 	"math"
 	"sync"
@@ -46,9 +47,7 @@ type Meter struct {
 
 // New returns a Meter.
 func New(options Options) *Meter {
-	if options.Streams == 0 {
-		options.Streams = DefaultStreams
-	}
+	options.Streams = cmp.Or(options.Streams, DefaultStreams)
 	m := &Meter{options: options, much: make(map[*Holder]struct{})}
 	m.answers = &Meter{options: Options{Bytes: options.Answers}, much: make(map[*Holder]struct{}), lone: true}
 	if options.Answers == 0 {

@@ -631,9 +631,7 @@ func (r *recordingReader) name() error {
 		return err
 	}
 	name, _, _ := strings.Cut(text, " ")
-	if r.target == "" {
-		r.target = name
-	}
+	r.target = cmp.Or(r.target, name)
 	if name != r.target {
 		return fmt.Errorf("it has several targets, %.100q and %.100q: export one", r.target, name)
 	}

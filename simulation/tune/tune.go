@@ -211,9 +211,7 @@ func newSearch(s *simulation.Scenario, a *simulation.Autoscaler, goal Goal, opti
 	if err := simulation.Check(s, a); err != nil {
 		return nil, err
 	}
-	if options.Candidates == 0 {
-		options.Candidates = DefaultCandidates
-	}
+	options.Candidates = cmp.Or(options.Candidates, DefaultCandidates)
 	if options.Candidates < 0 || options.Candidates > MaxCandidates {
 		return nil, fmt.Errorf("%d candidates: must be between 1 and %d", options.Candidates, MaxCandidates)
 	}

@@ -101,9 +101,7 @@ func New(o Options) *Store {
 	}
 	s.parts.clock = o.Clock
 	s.feed.length, s.feed.clock = o.FeedLength, o.Clock
-	if s.feed.length == 0 {
-		s.feed.length = DefaultFeedLength
-	}
+	s.feed.length = cmp.Or(s.feed.length, DefaultFeedLength)
 	if s.feed.clock == nil {
 		s.feed.clock = time.Now
 	}

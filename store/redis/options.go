@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -86,33 +87,17 @@ type Options struct {
 func DefaultOptions() Options { return Options{}.withDefaults() }
 
 func (o Options) withDefaults() Options {
-	if o.KeyPrefix == "" {
-		o.KeyPrefix = DefaultKeyPrefix
-	}
-	if o.LogLength == 0 {
-		o.LogLength = DefaultLogLength
-	}
-	if o.KeptLength == 0 {
-		o.KeptLength = DefaultKeptLength
-	}
-	if o.FeedLength == 0 {
-		o.FeedLength = DefaultFeedLength
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.MaxAttempts == 0 {
-		o.MaxAttempts = DefaultMaxAttempts
-	}
+	o.KeyPrefix = cmp.Or(o.KeyPrefix, DefaultKeyPrefix)
+	o.LogLength = cmp.Or(o.LogLength, DefaultLogLength)
+	o.KeptLength = cmp.Or(o.KeptLength, DefaultKeptLength)
+	o.FeedLength = cmp.Or(o.FeedLength, DefaultFeedLength)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxAttempts = cmp.Or(o.MaxAttempts, DefaultMaxAttempts)
 	if o.WaitTimeout == 0 {
 		o.WaitTimeout = min(DefaultWaitTimeout, o.Timeout/2)
 	}
-	if o.BreakerFailures == 0 {
-		o.BreakerFailures = DefaultBreakerFailures
-	}
-	if o.BreakerPause == 0 {
-		o.BreakerPause = DefaultBreakerPause
-	}
+	o.BreakerFailures = cmp.Or(o.BreakerFailures, DefaultBreakerFailures)
+	o.BreakerPause = cmp.Or(o.BreakerPause, DefaultBreakerPause)
 	return o
 }
 

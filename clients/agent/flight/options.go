@@ -48,9 +48,7 @@ func (o Options) withDefaults() (Options, error) {
 	o.MaxSteps = cmp.Or(o.MaxSteps, 40)
 	o.Memory = cmp.Or(o.Memory, 32<<20)
 	o.Queue = cmp.Or(o.Queue, 2048)
-	if o.Log == nil {
-		o.Log = zap.NewNop()
-	}
+	o.Log = cmp.Or(o.Log, zap.NewNop())
 	if o.File == "" {
 		return o, errors.New("no file to record to")
 	}

@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -36,9 +37,7 @@ func differentConditions(r *Reconcile) []string {
 	var parts []string
 	for _, kind := range slices.Sorted(maps.Keys(r.Ours.Conditions)) {
 		ours, theirs := r.Ours.Conditions[kind], r.Theirs.Conditions[kind]
-		if theirs == "" {
-			theirs = "not set"
-		}
+		theirs = cmp.Or(theirs, "not set")
 		if ours != theirs {
 			parts = append(parts, fmt.Sprintf("%s is %s here, %s there", kind, ours, theirs))
 		}

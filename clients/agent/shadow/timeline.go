@@ -1,6 +1,9 @@
 package shadow
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // The maximum number of spans in an object's timeline, and their initial length. When all spans
 // are full, pairs are merged.
@@ -25,9 +28,7 @@ type timeline struct {
 
 // add counts a reconcile; reconciles must come in the order of time.
 func (t *timeline) add(at time.Time, agreed bool) {
-	if t.length == 0 {
-		t.length = firstSpan
-	}
+	t.length = cmp.Or(t.length, firstSpan)
 	n := len(t.spans)
 	for n > 0 && n == maxSpans && !at.Before(t.spans[n-1].To) {
 		t.halve()

@@ -1,6 +1,7 @@
 package nomadtest
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -175,9 +176,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) route(r *http.Request) answer {
 	at, namespace := r.URL.Path, r.URL.Query().Get("namespace")
-	if namespace == "" {
-		namespace = "default"
-	}
+	namespace = cmp.Or(namespace, "default")
 	if region := r.URL.Query().Get("region"); region != "" && region != "global" {
 		return refuse(http.StatusInternalServerError, "No path to region")
 	}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -69,12 +70,8 @@ func buildOf(info *debug.BuildInfo, release, commit, date string) Build {
 	default:
 		b.Version = "dev"
 	}
-	if b.Commit == "" {
-		b.Commit = Unknown
-	}
-	if b.Date == "" {
-		b.Date = Unknown
-	}
+	b.Commit = cmp.Or(b.Commit, Unknown)
+	b.Date = cmp.Or(b.Date, Unknown)
 	return b
 }
 

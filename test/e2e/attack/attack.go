@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -82,18 +83,10 @@ const (
 )
 
 func (b bounds) withDefaults() bounds {
-	if b.limit == 0 {
-		b.limit = defaultLimit
-	}
-	if b.memory == 0 {
-		b.memory = defaultMemory
-	}
-	if b.keeps == 0 {
-		b.keeps = defaultKeeps
-	}
-	if b.worst == 0 {
-		b.worst = defaultWorst
-	}
+	b.limit = cmp.Or(b.limit, defaultLimit)
+	b.memory = cmp.Or(b.memory, defaultMemory)
+	b.keeps = cmp.Or(b.keeps, defaultKeeps)
+	b.worst = cmp.Or(b.worst, defaultWorst)
 	return b
 }
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -134,9 +135,7 @@ func listed(chosen []*attack, wanted func(*attack) func(*step) bool) {
 				continue
 			}
 			item, short := a.item, ""
-			if item == "" {
-				item = "-"
-			}
+			item = cmp.Or(item, "-")
 			if s.short {
 				short = "yes"
 			}

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"time"
@@ -51,9 +52,7 @@ var (
 // config disables the client's rate limit.
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
-	if config.QPS == 0 {
-		config.QPS = -1
-	}
+	config.QPS = cmp.Or(config.QPS, -1)
 	if config.UserAgent == "" {
 		config.UserAgent = rest.DefaultKubernetesUserAgent()
 	}
