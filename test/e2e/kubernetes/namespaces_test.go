@@ -28,7 +28,7 @@ type served struct {
 	release *helm.Release
 	chart   *chart.Chart
 	values  string
-	name    string
+	home    string
 	account *kubetest.Account
 	in      []*rights
 }
@@ -43,14 +43,14 @@ func newServed(t *testing.T, c *kubetest.Cluster, namespaces int) *served {
 	}
 	root, err := process.Repository()
 	must(t, err)
-	home := c.Namespace(t, "home")
-	a.name = home // names of Roles in kube-system are the release's
-	a.release = helm.New(t, c, a.name, home)
+	// Every release has the same name, as those of several teams.
+	a.home = c.Namespace(t, "home")
+	a.release = helm.New(t, c, "setpoint", a.home)
 	a.chart = helm.Load(t, filepath.Join(root, "deploy", "helm", "setpoint"))
 	a.values = fmt.Sprintf("service: {enabled: false}\ncrds: {install: false}\nagent: {server: 'setpoint.example.com:9090', source: both, namespaces: [%s]}", strings.Join(names, ", "))
 	a.release.Install(a.chart, a.values)
 	t.Cleanup(a.release.Uninstall)
-	a.account = c.Account(t, home, a.name+"-agent")
+	a.account = c.Account(t, a.home, "setpoint-agent")
 	return a
 }
 
@@ -75,7 +75,7 @@ func (a *served) start(flags ...string) *agent {
 func TestRightsInSomeNamespacesAreEnough(t *testing.T) {
 	t.Parallel()
 	a := newServed(t, kubetest.SharedWithoutNative(t), 2)
-	agent := a.start("--leader-elect", "--leader-elect-namespace="+a.name, "--leader-elect-name="+a.name+"-agent")
+	agent := a.start("--leader-elect", "--leader-elect-namespace="+a.home, "--leader-elect-name=setpoint-agent")
 	for _, r := range a.in {
 		await(t, "everything works in "+r.native.namespace, func() string { return strings.Join(r.broken(t), ", ") })
 	}
@@ -128,7 +128,7 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 		}
 	}
 
-	a.c.Kubectl(t, "delete", "rolebinding", a.name+"-agent-read", "-n", second.native.namespace)
+	a.c.Kubectl(t, "delete", "rolebinding", "setpoint-agent-read", "-n", second.native.namespace)
 	agent := a.start()
 	agent.awaitReady()
 	refused(1)
@@ -144,7 +144,7 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 	second.native.awaitReplicas("cpu", 6)
 
 	// Pods alone, so that all else of a decision could be read. The right is asked for when a watch begins anew.
-	a.c.Kubectl(t, "patch", "role", a.name+"-agent-read", "-n", first.native.namespace, "--type=json", "-p", `[{"op": "remove", "path": "/rules/2"}]`)
+	a.c.Kubectl(t, "patch", "role", "setpoint-agent-read", "-n", first.native.namespace, "--type=json", "-p", `[{"op": "remove", "path": "/rules/2"}]`)
 	a.c.KillAPIServer()
 	must(t, a.c.StartAPIServer())
 	refused(1)
