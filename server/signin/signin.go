@@ -189,8 +189,10 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case errors.Is(err, errBusy):
 			message = "Too many users sign in now. Try again in some seconds."
-		case status == http.StatusForbidden:
+		case errors.Is(err, errRefused):
 			message = "The identity provider did not sign you in."
+		case status == http.StatusForbidden:
+			message = "The service does not accept what the identity provider says of you. Its log says why."
 		case status == http.StatusServiceUnavailable:
 			message = "The identity provider can't be reached now. Try again later."
 		}
@@ -247,6 +249,9 @@ func OwnPage(r *http.Request) bool {
 	return r.Header.Get("Sec-Fetch-Site") == "same-origin" && r.Header.Get(OwnPageHeader) == "1"
 }
 
+// errRefused: the issuer itself refuses the user, or the code.
+var errRefused = errors.New("the issuer refused")
+
 var errOtherSignIn = errors.New("the response belongs to another sign-in (state)")
 
 // flowOf returns the sign-in that a response belongs to.
@@ -284,7 +289,7 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 		return "", nil, http.StatusBadRequest, errors.New("the response is from another issuer (iss)")
 	}
 	if refusal := query.Get("error"); refusal != "" {
-		return "", nil, http.StatusForbidden, fmt.Errorf("the issuer responded %q", clip(refusal))
+		return "", nil, http.StatusForbidden, fmt.Errorf("%w: it responded %q", errRefused, clip(refusal))
 	}
 	code := query["code"]
 	if len(code) != 1 || code[0] == "" {
@@ -304,7 +309,7 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 	token, err := s.config(endpoints).Exchange(context.WithValue(ctx, oauth2.HTTPClient, client), code[0], oauth2.VerifierOption(f.Verifier))
 	if err != nil {
 		if refused, ok := errors.AsType[*oauth2.RetrieveError](err); ok && refused.Response.StatusCode < 500 {
-			return "", nil, http.StatusForbidden, fmt.Errorf("the issuer refused the code: %q", clip(refused.ErrorCode))
+			return "", nil, http.StatusForbidden, fmt.Errorf("%w: of the code it says %q", errRefused, clip(refused.ErrorCode))
 		}
 		return "", nil, http.StatusServiceUnavailable, fmt.Errorf("the issuer: %s", clip(err.Error()))
 	}

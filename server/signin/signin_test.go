@@ -1,13 +1,16 @@
 package signin_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -262,6 +265,10 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 			refused := u.ask(http.MethodGet, u.toIssuer("/ui/"))
 			if refused.StatusCode != tt.code || !strings.HasPrefix(refused.Header.Get("Content-Type"), "text/html") || refused.Header.Get("Content-Security-Policy") == "" {
 				t.Errorf("answered with %s, want %d", refused.Status, tt.code)
+			}
+			// A token that the service refuses, as by another clock, is not the issuer's refusal.
+			if says, err := io.ReadAll(refused.Body); tt.code == http.StatusForbidden && bytes.Contains(says, []byte("did not sign you in")) != slices.Contains([]string{"a refusal", "another code"}, tt.name) {
+				t.Errorf("the user reads %s, %v", says, err)
 			}
 			u.wantCaller("")
 		})

@@ -1,7 +1,7 @@
 import { render } from "preact";
 import { App } from "./app";
 import { guardTexts } from "./lib/text";
-import { followLinks, restorePlace } from "./router";
+import { closeMenus, followLinks, restorePlace } from "./router";
 import "./style.css";
 import "uplot/dist/uPlot.min.css";
 import "./targets/targets.css";
@@ -14,6 +14,7 @@ import "./signin.css";
 
 guardTexts();
 followLinks();
+closeMenus();
 restorePlace();
 const root = document.getElementById("app")!;
 root.replaceChildren(); // the bar shown while this loads

@@ -107,3 +107,18 @@ export function followLinks(): void {
     navigate(link.pathname + link.search + link.hash);
   });
 }
+
+/** Closes open menus with Escape, whose focus goes back to what opened them, and with a click elsewhere. */
+export function closeMenus(): void {
+  const open = () => document.querySelectorAll<HTMLDetailsElement>("details:is(.who, .about)[open]");
+  document.addEventListener("keydown", (e) => {
+    if (e.key !== "Escape") return;
+    for (const menu of open()) {
+      if (menu.contains(document.activeElement)) menu.querySelector("summary")?.focus();
+      menu.open = false;
+    }
+  });
+  document.addEventListener("click", (e) => {
+    for (const menu of open()) if (!menu.contains(e.target as Node)) menu.open = false;
+  });
+}

@@ -66,6 +66,24 @@ func TestTheListByKeyboard(t *testing.T) {
 	p.wait("as far down as before", `document.querySelector(".grid")?.scrollTop === 480`)
 }
 
+// A menu closes with Escape, and with a click elsewhere.
+func TestMenusClose(t *testing.T) {
+	s := site(t)
+	s.feed(t, 1, "")
+	p := s.open(t, "/ui/")
+	p.waitText("1 target")
+	const menu = `document.querySelector(".about")`
+	p.tabTo(".about summary")
+	p.press(kb.Enter)
+	p.wait("open", menu+`.open`)
+	p.press(kb.Escape)
+	p.wait("closed, with the focus where it was", `!`+menu+`.open && document.activeElement.matches(".about summary")`)
+	p.press(kb.Enter)
+	p.wait("open again", menu+`.open`)
+	p.click(".found")
+	p.wait("closed by a click elsewhere", `!`+menu+`.open`)
+}
+
 // States filter, columns sort, and a shared URL shows the same.
 func TestTheListIsFilteredAndSorted(t *testing.T) {
 	s := site(t)
