@@ -80,13 +80,13 @@ func asksOthers(req *http.Request, resource string) bool {
 }
 
 // failedBy notes a read that failed by its status. One resource may fail alone, as when what is stored of it can't be
-// read; that of two says that the server does.
+// read; two say that the server does, and so does what is no resource, as whether it is ready.
 func (o *Outage) failedBy(began time.Time, resource string, err error) {
 	o.mu.Lock()
 	if o.failing == "" {
 		o.failing, o.refused = resource, began
 	}
-	alone, since := o.failing == resource, o.refused
+	alone, since := o.failing == resource && resource != discovery, o.refused
 	o.mu.Unlock()
 	if !alone {
 		o.failed(since, err)

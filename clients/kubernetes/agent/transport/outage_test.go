@@ -112,6 +112,11 @@ func TestOutageIsLoggedOfRequestsThatFailTogether(t *testing.T) {
 		if after := logged.All()[3].ContextMap()["after"]; after != 181*time.Second {
 			t.Errorf("the end says after %v", after)
 		}
+		fails("GET", "/readyz", 500) // as an agent that starts asks
+		fails("GET", "/readyz", 500)
+		lines(5)
+		takes(0, nil)
+		lines(6)
 		logged.TakeAll()
 
 		// All that hang say so when the first of them gives up.
