@@ -12,6 +12,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 
 	"github.com/getkin/kin-openapi/openapi2"
@@ -33,7 +34,7 @@ func run(args []string) error {
 		if err != nil {
 			return err
 		}
-		text, err := json.MarshalIndent(document, "", "  ")
+		text, err := used(document)
 		if err != nil {
 			return err
 		}
@@ -46,6 +47,23 @@ func run(args []string) error {
 		return pages(document, args[2], args[3], args[4])
 	}
 	return errors.New("usage: openapi document SWAGGER FILE, or openapi pages SWAGGER PROTO EXAMPLES FOLDER")
+}
+
+// used returns the document without schemas that nothing refers to: those of answers of which REST has one field only.
+func used(document *openapi3.T) ([]byte, error) {
+	for {
+		text, err := json.MarshalIndent(document, "", "  ")
+		if err != nil {
+			return nil, err
+		}
+		before := len(document.Components.Schemas)
+		maps.DeleteFunc(document.Components.Schemas, func(name string, _ *openapi3.SchemaRef) bool {
+			return !bytes.Contains(text, []byte(`"#/components/schemas/`+name+`"`))
+		})
+		if len(document.Components.Schemas) == before {
+			return text, nil
+		}
+	}
 }
 
 // convert reads the gateway's description as OpenAPI 3.0, with the contract's rules.

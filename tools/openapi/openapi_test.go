@@ -53,6 +53,21 @@ func TestPathsAreBesideTheDocument(t *testing.T) {
 	}
 }
 
+// Generators make a type of each schema.
+func TestEachSchemaIsUsed(t *testing.T) {
+	t.Parallel()
+	d := document(t)
+	text, err := d.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range d.Components.Schemas {
+		if !strings.Contains(string(text), `"#/components/schemas/`+name+`"`) {
+			t.Errorf("nothing refers to %s", name)
+		}
+	}
+}
+
 // Every method of the contract has a page, also those that REST doesn't have.
 func TestEveryMethodHasAPage(t *testing.T) {
 	t.Parallel()
