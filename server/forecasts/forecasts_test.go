@@ -304,9 +304,7 @@ func TestAPastThatVanishedIsTold(t *testing.T) {
 	for age, told := range map[time.Duration]int{time.Hour: 1, 15 * 24 * time.Hour: 0, 0: 0} { // 0: there was none
 		synctest.Test(t, func(t *testing.T) {
 			part, err := memory.New(memory.Options{}).Part(store.Forecasts, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
+			fatal.If(t, err)
 			key, missed := servertest.KeyOf(servertest.Web), 0
 			var read time.Time
 			rings := forecasts.New(part, part, forecasts.Options{Shares: shares.Options{Clock: time.Now, Log: zap.NewNop()}, Away: new(atomic.Bool), Missed: func(of store.Key, at time.Time) {

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/stored"
@@ -95,9 +96,7 @@ func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key stor
 			return &setpointv1.RecommendResponse{DesiredReplicas: n, CurrentReplicas: n, Action: "NONE", Status: &setpointv1.HorizontalPodAutoscalerStatus{}}, keep(ctx, engine, key, poll, n, now)
 		},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fatal.If(t, err)
 	spec := &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: proto.Int32(1), MaxReplicas: 1000}}
 	if _, _, err := targets.SetSpec(t.Context(), key, spec, ""); err != nil {
 		t.Fatal(err)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
 )
@@ -160,9 +161,7 @@ func TestReportsThatHoldMemoryEnd(t *testing.T) {
 	}
 	fills := 10 * runtime.GOMAXPROCS(0) // more than fits
 	for i := range fills {
-		if err := reportOn(i); err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, reportOn(i))
 	}
 	holds.Store(true)
 	var callers sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/server/waits"
 )
 
@@ -50,9 +51,7 @@ func TestAllQueuesAreKnown(t *testing.T) {
 			}
 			return nil
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
+		fatal.If(t, err)
 	}
 	for site := range found {
 		if _, known := queues[site]; !known {
