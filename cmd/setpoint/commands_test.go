@@ -78,7 +78,7 @@ func TestBadInputIsReportedWithItsPlace(t *testing.T) {
 		{"help of a command that there is not", "", []string{"help", "bogus"}, `unknown command "bogus"; see setpoint --help`},
 		{"help of a command that a command has not", "", []string{"help", "targets", "lsit"}, `unknown command "lsit"; did you mean list?; see setpoint targets --help`},
 		{"a token's file that is not there", "", []string{"targets", "list", "--token-file=nowhere"}, "setpoint: --token-file: stat nowhere: no such file"},
-		{"a CA's file that is not there", "", []string{"targets", "list", "--tls-ca-file=nowhere"}, "setpoint: open nowhere: no such file"},
+		{"a CA's file that is not there", "", []string{"targets", "list", "--tls-ca-file=nowhere"}, "setpoint: --tls-ca-file: open nowhere: no such file"},
 		{"address that is none", "", []string{"recommend", "-f", demoRequest, "--server", "\x7f"}, "invalid control character"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

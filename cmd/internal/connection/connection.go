@@ -4,7 +4,9 @@ package connection
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -113,7 +115,15 @@ func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client,
 	if s.TokenFile != "" {
 		options = append(options, setpoint.WithTokenFile(s.TokenFile))
 	}
-	return setpoint.New(s.Server, append(options, more...)...)
+	client, err := setpoint.New(s.Server, append(options, more...)...)
+	if unread, is := errors.AsType[*fs.PathError](err); is {
+		for _, named := range []struct{ flag, path string }{{"tls-ca-file", s.CAFile}, {"tls-cert-file", s.CertFile}, {"tls-key-file", s.KeyFile}} {
+			if named.path == unread.Path {
+				return nil, fmt.Errorf("--%s: %w", named.flag, unread)
+			}
+		}
+	}
+	return client, err
 }
 
 // Dial returns a client of a command that calls a server once; it sends nothing before the first call. A
