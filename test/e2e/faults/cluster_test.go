@@ -115,8 +115,8 @@ func TestAShardThatIsAwayFailsItsItemsOnly(t *testing.T) {
 					}
 				}
 			}
-			// It is of use to the targets of the other shards.
-			s.awaitReady(t)
+			// It is of use to the targets of the other shards, and says what it lacks.
+			kit.Eventually(t, notice, "ready in part", func() error { return s.inPart(t) })
 			end()
 			works := kit.Eventually(t, notice, "all shards answer", func() error {
 				for _, name := range known {

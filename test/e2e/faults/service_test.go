@@ -172,6 +172,11 @@ func (s *service) holdsDown(t testing.TB) error {
 	return s.says(t, http.StatusOK, healthv1.HealthCheckResponse_SERVING, 0, "ok, but the history store can't be ")
 }
 
+// inPart returns nil if the service says everywhere that it is ready, and that a part of the store is away.
+func (s *service) inPart(t testing.TB) error {
+	return s.says(t, http.StatusOK, healthv1.HealthCheckResponse_SERVING, 1, "ok, but in part the history store can't be ")
+}
+
 func (s *service) says(t testing.TB, code int, state healthv1.HealthCheckResponse_ServingStatus, up float64, text string) error {
 	if got, body := s.get(t, "/readyz"); got != code || !strings.HasPrefix(body, text) {
 		return fmt.Errorf("/readyz answers %d %s", got, body)
