@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
