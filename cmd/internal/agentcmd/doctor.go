@@ -115,13 +115,13 @@ func (a *asked) remedy(err error) string {
 	return "check --server, and the service's log"
 }
 
-// health tells a service that answers from one that decides: it needs its store for that.
+// health tells a service that answers from one that is ready: it needs its store for that, and goes on for a while before a stop.
 func (a *asked) health(context.Context) []doctor.Finding {
 	switch {
 	case a.stateErr != nil:
 		return doctor.Notice("", "the service does not say whether it is ready: %s", status.Convert(a.stateErr).Message())
 	case a.state.GetStatus() != healthv1.HealthCheckResponse_SERVING:
-		return doctor.Bad("look at /readyz of the service's administration port and at its log: its Redis may be out of reach", "the service answers, but is not ready: it decides nothing now")
+		return doctor.Bad("look at /readyz of the service's administration port and at its log", "the service answers, but is not ready: its Redis may be out of reach, so that it decides nothing, or it is about to stop")
 	}
 	return doctor.Good("the service is ready: it reaches its store")
 }

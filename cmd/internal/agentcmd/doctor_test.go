@@ -212,11 +212,11 @@ func TestDoctorComparesClocks(t *testing.T) {
 	}
 }
 
-// A service that answers without its store decides nothing.
+// A service that is not ready lacks its store, or ends soon.
 func TestDoctorTellsAServiceThatIsNotReady(t *testing.T) {
 	t.Parallel()
 	a := asked{state: &healthv1.HealthCheckResponse{Status: healthv1.HealthCheckResponse_NOT_SERVING}}
-	if got := a.health(t.Context()); got[0].Level != doctor.Problem || !strings.Contains(got[0].Remedy, "Redis") {
+	if got := a.health(t.Context()); got[0].Level != doctor.Problem || !strings.Contains(got[0].Text, "Redis") || !strings.Contains(got[0].Text, "about to stop") {
 		t.Errorf("%+v", got)
 	}
 	a = asked{stateErr: status.Error(codes.Unimplemented, "unknown service")}
