@@ -47,7 +47,7 @@ main > h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-
 /* Texts that are too light to read. */
 .swagger-ui .info .title small { background: #4b5565; }
 .swagger-ui .info .title small.version-stamp { background: #3f6900; }
-.swagger-ui .info .url { color: #2a5fa5; }
+.swagger-ui .info :is(.url, a) { color: #2a5fa5; }
 .swagger-ui :is(.parameter__in, .prop-format) { color: #505050; }
 .swagger-ui .btn.authorize { color: #1a6b46; border-color: #1a6b46; }
 .swagger-ui .btn.authorize svg { fill: #1a6b46; }
