@@ -3,9 +3,11 @@ package redis
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	goredis "github.com/redis/go-redis/v9"
@@ -21,6 +23,8 @@ type nodeHook struct {
 	stats   *counters
 	// last is the last error that the breaker counted; nil: none.
 	last atomic.Pointer[error]
+	// cut is when a cut connection last counted, in nanoseconds since the Unix epoch.
+	cut atomic.Int64
 	// pool tells of the node's connections.
 	pool func() *goredis.PoolStats
 	// sentinels reports that the node is whichever sentinels name, and dialed is its address, nil: unknown.
@@ -158,7 +162,7 @@ func (h *nodeHook) ProcessHook(next goredis.ProcessHook) goredis.ProcessHook {
 		h.stats.roundTrips.Add(1)
 		h.stats.commands.Add(1)
 		err = next(ctx, cmd)
-		h.report(report, outcome(ctx, err))
+		h.report(report, h.outcome(ctx, err))
 		return err
 	}
 }
@@ -181,7 +185,7 @@ func (h *nodeHook) ProcessPipelineHook(next goredis.ProcessPipelineHook) goredis
 		h.stats.commands.Add(uint64(len(cmds)))
 		err = next(ctx, cmds)
 		failUnsent(cmds, err)
-		h.report(report, outcome(ctx, transportError(err, cmds)))
+		h.report(report, h.outcome(ctx, transportError(err, cmds)))
 		return err
 	}
 }
@@ -211,12 +215,27 @@ func failUnsent(cmds []goredis.Cmder, err error) {
 }
 
 // outcome converts an error to the breaker's input. A context that is over means that
-// the caller gave up, although the driver reports a read timeout.
-func outcome(ctx context.Context, err error) error {
+// the caller gave up, although the driver reports a read timeout. Connections that are cut together, as by a proxy that
+// restarts, are one failure: the next command of each has a new one.
+func (h *nodeHook) outcome(ctx context.Context, err error) error {
 	if err != nil && over(ctx) {
 		return context.Canceled
 	}
+	if isCut(err) {
+		now, last := time.Now().UnixNano(), h.cut.Load()
+		if now-last < int64(cutTogether) || !h.cut.CompareAndSwap(last, now) {
+			return context.Canceled
+		}
+	}
 	return err
+}
+
+// cutTogether is within what time cut connections are one failure.
+const cutTogether = 100 * time.Millisecond
+
+// isCut reports whether an error is that of a connection that ended within a command.
+func isCut(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
 }
 
 // over reports whether a context is over, or about to be: a read ends at its deadline, too.

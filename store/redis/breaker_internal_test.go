@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
+	"os"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -52,13 +55,13 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		n := newHookedNode()
-		n.fails = io.EOF
+		n.fails = os.ErrDeadlineExceeded
 		for range 2 {
 			_ = n.command(t.Context())
 		}
 		n.fails = nil
 		_ = n.command(t.Context()) // the count begins anew
-		n.fails = io.EOF
+		n.fails = os.ErrDeadlineExceeded
 		_ = n.command(t.Context())
 		_ = n.pipeline(t.Context())
 		if n.breaker.State() != gobreaker.StateClosed {
@@ -89,6 +92,29 @@ func TestTheBreakerOpensAndCloses(t *testing.T) {
 	})
 }
 
+// Connections that are cut together, as by a proxy that restarts, are one failure; a node that cuts each one is left alone.
+func TestConnectionsThatAreCutTogetherAreOneFailure(t *testing.T) {
+	t.Parallel()
+	for _, cut := range []error{io.EOF, &net.OpError{Err: syscall.ECONNRESET}, &net.OpError{Err: syscall.EPIPE}} {
+		synctest.Test(t, func(t *testing.T) {
+			n := newHookedNode()
+			n.fails = cut
+			for i := range 3 {
+				if n.breaker.State() != gobreaker.StateClosed {
+					t.Fatalf("%v: open after %d cuts", cut, i)
+				}
+				for range 20 {
+					_ = n.command(t.Context())
+				}
+				time.Sleep(cutTogether)
+			}
+			if n.breaker.State() != gobreaker.StateOpen {
+				t.Errorf("%v: closed after three cuts", cut)
+			}
+		})
+	}
+}
+
 // Only what tells that the node is not well counts, not callers who gave up, nor answers.
 func TestOutcomesThatTheBreakerGets(t *testing.T) {
 	t.Parallel()
@@ -105,10 +131,10 @@ func TestOutcomesThatTheBreakerGets(t *testing.T) {
 			err   error
 			opens bool
 		}{
-			{"the connection breaks", t.Context(), io.EOF, true},
-			{"before the deadline", soon, io.EOF, true},
-			{"the caller has gone", gone, io.EOF, false},
-			{"the caller's time is up", late, io.EOF, false},
+			{"no answer", t.Context(), os.ErrDeadlineExceeded, true},
+			{"before the deadline", soon, os.ErrDeadlineExceeded, true},
+			{"the caller has gone", gone, os.ErrDeadlineExceeded, false},
+			{"the caller's time is up", late, os.ErrDeadlineExceeded, false},
 			{"more callers than connections", t.Context(), goredis.ErrPoolTimeout, false},
 			{"an answer", t.Context(), goredis.Nil, false},
 			{"an answer that is an error", t.Context(), reply("ERR wrong"), false},
@@ -192,7 +218,7 @@ func TestTheBreakerSaysWhy(t *testing.T) {
 		var because error
 		n.store.options.OnBreaker = func(_ string, err error) { because = err }
 		long := errors.New("x509: " + strings.Repeat("x", 2*maxLastBytes))
-		for _, n.fails = range []error{io.EOF, io.EOF, long} {
+		for _, n.fails = range []error{os.ErrDeadlineExceeded, os.ErrDeadlineExceeded, long} {
 			_ = n.command(t.Context())
 		}
 		if !errors.Is(because, long) {

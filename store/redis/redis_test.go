@@ -399,6 +399,41 @@ func TestForgottenScriptsAreLoadedAgain(t *testing.T) {
 	}
 }
 
+// A proxy that restarts, or CLIENT KILL, cuts all connections at once, beside a Redis that answers: no caller gets an error.
+func TestConnectionsThatAreCutCostNoCall(t *testing.T) {
+	t.Parallel()
+	server := redistest.Start(t, redistest.Config{})
+	admin := server.Client(t)
+	s := open(t, server.URL(), redistest.Prefix(t), nil)
+	known := numbered(0, 1)
+	create(t, s, known)
+	var calls sync.WaitGroup
+	done := make(chan struct{})
+	for range 30 {
+		calls.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				if _, err := s.Load(t.Context(), known[0].Key); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 5 {
+		for want := s.Stats().Commands + 1000; s.Stats().Commands < want && !t.Failed(); {
+			time.Sleep(time.Millisecond)
+		}
+		fatal.If(t, admin.ClientKillByFilter(t.Context(), "TYPE", "normal", "SKIPME", "yes").Err())
+	}
+	close(done)
+	calls.Wait()
+}
+
 // Nobody asks when a part of a target was deleted, so nothing is left of it.
 func TestDeletedPartsLeaveNothing(t *testing.T) {
 	t.Parallel()
