@@ -92,6 +92,14 @@ type said struct {
 	Field   *string         `json:"field"`
 }
 
+// err returns the error as one, nil for none.
+func (s said) err() error {
+	if s.Error == nil {
+		return nil
+	}
+	return s.Error
+}
+
 // client is a client in any language, which runs commands.
 type client interface {
 	do(t *testing.T, command map[string]any) said
@@ -344,7 +352,7 @@ func (d *driver) do(t *testing.T, command map[string]any) said {
 func open(t *testing.T, l language, c config) client {
 	t.Helper()
 	one := l.start(t)
-	fatal.If(t, one.do(t, map[string]any{"op": "open", "config": c}).Error)
+	fatal.If(t, one.do(t, map[string]any{"op": "open", "config": c}).err())
 	return one
 }
 

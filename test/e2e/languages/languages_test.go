@@ -791,7 +791,7 @@ func TestTokensAndTLS(t *testing.T) {
 		c := l.start(t)
 		reopen := func(t *testing.T, to config) {
 			t.Helper()
-			fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
+			fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).err())
 		}
 		reopen(t, with(func(c *config) { c.Token = first }))
 		wantCode(t, ask(t, c), "OK")
@@ -854,7 +854,7 @@ func filesOfTLS(t *testing.T, c client, at string, files *redistest.TLS, ask fun
 			t.Errorf("%q in it: %s", broken.text, err.Message)
 		}
 		whole()
-		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
+		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).err())
 		wantCode(t, ask(), "OK")
 		write(t, broken.file, broken.text)
 		time.Sleep(1100 * time.Millisecond) // the files are looked at once a second
@@ -1020,7 +1020,7 @@ func TestObjectsOfUsers(t *testing.T) {
 		if l.rest {
 			to.Target = "http://" + s.RESTAddr()
 		}
-		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).Error)
+		fatal.If(t, c.do(t, map[string]any{"op": "open", "config": to}).err())
 		for _, tc := range []struct {
 			name   string
 			change func(request, spec, metric map[string]any)

@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/codes"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -36,7 +35,9 @@ func TestSimulations(t *testing.T) {
 			Spec:     queue(target(t, "web"), 1, 1).GetSpec(),
 		}
 		steps, failed := simulate(t, c, request, 0)
-		fatal.If(t, failed)
+		if failed != nil {
+			t.Fatal(failed)
+		}
 		last := len(steps) - 1
 		if last != 40 || steps[last].GetFigures() == nil || steps[last-1].GetDesiredReplicas() != 4 || steps[0].GetLoad() != 10 {
 			t.Errorf("%d responses, the last ones %v", len(steps), steps[max(0, last-1):])
