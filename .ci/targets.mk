@@ -41,7 +41,7 @@ first computing waiting measuring deep: ; @:
 # The log is printed whole. A failure is told to .ci/run at once: this make would first wait for
 # what else it runs. The make below is none of this one's lanes.
 $(all):
-	@unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES; TIMEFORMAT='%0R %0U %0S'; log=bin/ci/$@.log; \
+	@unset MAKEFLAGS MFLAGS MAKELEVEL MAKEOVERRIDES ONLY; TIMEFORMAT='%0R %0U %0S'; log=bin/ci/$@.log; \
 	test $$(($$(date +%s) - CI_BEGAN)) -lt $${latest:-86400} || { echo $@ >>bin/ci/late; exit 0; }; \
 	echo $@ >>bin/ci/begun; \
 	{ time nice -n $${niceness:-0} make $(or $(runs),$@) >$$log 2>&1 </dev/null; } 2>bin/ci/$@.time || \
