@@ -94,19 +94,23 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		if poll.Current == nil && !q.spec.GetAssumeApplied() && !(ages{q.now, maxAge(q.spec)}).fresh(scaled) {
 			return nil, q.noScale() // before anything is fetched or decoded
 		}
-		if !answered && (fetched == nil || fetchedFor != records[0].Version) {
+		if !answered && fetchedFor != records[0].Version {
+			// Sources may take long, and their queries may need memory: who waits for that must hold none.
+			leave()
+			leave, entered = func() {}, false
 			if fetched, err = t.fetch(ctx, key, q.spec, q.observed, q.now); err != nil {
 				return nil, err
 			}
 			fetchedFor = records[0].Version
 		}
 		if !entered {
+			large := len(q.observed.Value) > largeObservation && fetched == nil
 			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), func() { q, records, decided = nil, nil, nil })
 			if err != nil {
 				return nil, err
 			}
 			leave = left
-			if entered = true; freed { // another poll may have decided meanwhile
+			if entered = true; freed || large { // another poll may have decided meanwhile
 				continue
 			}
 		}
@@ -203,6 +207,10 @@ func (t *Targets) begin(ctx context.Context, request *setpointv1.RecommendReques
 		request.Scale.SpecReplicas = max(request.GetScale().GetSpecReplicas(), response.GetDesiredReplicas())
 	}
 }
+
+// largeObservation is the size, in bytes, from which decoding an observation takes longer than
+// another look at the store.
+const largeObservation = 32 << 10
 
 // answers reports whether the last decision answers polls.
 func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool {

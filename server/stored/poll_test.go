@@ -16,6 +16,7 @@ import (
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/server/stored"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 )
@@ -127,4 +128,74 @@ func keep(ctx context.Context, engine store.Store, key store.Key, poll record.Po
 	value := record.Append(nil, &r)
 	_, err = engine.CompareAndSwap(ctx, store.Swap{Key: key, Old: before.Version, Value: value})
 	return err
+}
+
+// queried are sources that fetch nothing.
+type queried struct{}
+
+func (queried) Check(store.Key, *setpointv1.TargetSpec) []validation.Violation { return nil }
+func (queried) Fetch(context.Context, store.Key, *setpointv1.TargetSpec, []string) (*stored.Fetched, error) {
+	return &stored.Fetched{}, nil
+}
+
+// A spec that changes while its poll waits for memory has other queries, which need memory, too: nobody waits for some while
+// holding some, or all who do would wait for one another.
+func TestAPollHoldsNoMemoryWhileItWaitsForMore(t *testing.T) {
+	t.Parallel()
+	now := time.Unix(1_700_000_000, 0)
+	engine := memory.New(memory.Options{})
+	t.Cleanup(func() { _ = engine.Close() })
+	_, err := engine.Part(store.Fleets, 0)
+	fatal.If(t, err)
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	spec := func(maximum int32) *setpointv1.TargetSpec {
+		return &setpointv1.TargetSpec{
+			Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: maximum, Metrics: []*setpointv1.MetricSpec{{Type: "Pods", Pods: &setpointv1.PodsMetricSource{
+				Metric: &setpointv1.MetricIdentifier{Name: "load"}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: proto.String("1")},
+			}}}},
+			Queries: []*setpointv1.MetricQuery{{Metric: "Pods:load", Source: "prometheus"}},
+		}
+	}
+	var targets *stored.Targets
+	rooms, held := 0, 0
+	polls := false
+	targets, err = stored.New(engine, stored.Options{
+		Clock: func() time.Time { return now }, Sources: queried{},
+		Room: func(ctx context.Context, _ int, free func()) (func(), bool, error) {
+			if !polls {
+				return func() {}, false, nil
+			}
+			if held > 0 {
+				t.Error("it waits for memory while it holds some")
+			}
+			rooms++
+			waited := rooms == 2 // the first is for the names of pods
+			if waited {
+				free()
+				polls = false
+				_, _, err := targets.SetSpec(ctx, key, spec(20), "")
+				fatal.If(t, err)
+				polls = true
+			}
+			held++
+			return func() { held-- }, waited, nil
+		},
+		Recommend: func(context.Context, *setpointv1.RecommendRequest, record.Poll) (*setpointv1.RecommendResponse, error) {
+			if held != 1 {
+				t.Errorf("%d are held while it decides", held)
+			}
+			return &setpointv1.RecommendResponse{DesiredReplicas: 3, CurrentReplicas: 3, Action: "NONE", Status: &setpointv1.HorizontalPodAutoscalerStatus{}}, nil
+		},
+	})
+	fatal.If(t, err)
+	_, _, err = targets.SetSpec(t.Context(), key, spec(10), "")
+	fatal.If(t, err)
+	_, err = targets.Report(t.Context(), key, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3, StatusReplicas: proto.Int32(3)}})
+	fatal.If(t, err)
+	polls = true
+	_, err = targets.Recommendation(t.Context(), key, stored.Poll{})
+	fatal.If(t, err)
+	if rooms != 4 || held != 0 {
+		t.Errorf("%d rooms, want 4; %d are held", rooms, held)
+	}
 }
