@@ -104,13 +104,12 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 			fetchedFor = records[0].Version
 		}
 		if !entered {
-			large := len(q.observed.Value) > largeObservation && fetched == nil
 			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), func() { q, records, decided = nil, nil, nil })
 			if err != nil {
 				return nil, err
 			}
 			leave = left
-			if entered = true; freed || large { // another poll may have decided meanwhile
+			if entered = true; freed { // another poll may have decided meanwhile
 				continue
 			}
 		}
@@ -207,10 +206,6 @@ func (t *Targets) begin(ctx context.Context, request *setpointv1.RecommendReques
 		request.Scale.SpecReplicas = max(request.GetScale().GetSpecReplicas(), response.GetDesiredReplicas())
 	}
 }
-
-// largeObservation is the size, in bytes, from which decoding an observation takes longer than
-// another look at the store.
-const largeObservation = 32 << 10
 
 // answers reports whether the last decision answers polls.
 func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool {
