@@ -3,9 +3,11 @@ package stored
 import (
 	"context"
 	"fmt"
+	"hash/maphash"
 	"math"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -55,7 +57,9 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 	defer func() { leave() }()
 	var fetched *Fetched
 	var fetchedFor store.Version // of the spec
+	decisions := t.decisions.of(key)
 	for {
+		before := decisions.Load()
 		records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
 		if err != nil {
 			return nil, err
@@ -104,21 +108,38 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 			fetchedFor = records[0].Version
 		}
 		if !entered {
-			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), func() { q, records, decided = nil, nil, nil })
+			free := func() { q, records, decided = nil, nil, nil }
+			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), free)
 			if err != nil {
 				return nil, err
 			}
-			leave = left
-			if entered = true; freed { // another poll may have decided meanwhile
+			leave, entered = left, true
+			if freed || decisions.Load() != before { // another poll may have decided meanwhile
+				free()
 				continue
 			}
 		}
 		known, err := t.decide(ctx, q, fetched)
-		if err == nil && known.undecided == nil && (poll.DryRun || q.unrecorded) {
+		if err != nil {
+			return nil, err
+		}
+		if known.undecided == nil && (poll.DryRun || q.unrecorded) {
 			t.remember(by, records, known.recommendation.GetEvaluationTime().AsTime().UnixNano(), known)
 		}
-		return known, err
+		decisions.Add(1)
+		return known, nil
 	}
+}
+
+// counters count the decisions of polls. Several targets share one, so that there are few.
+type counters struct {
+	seed   maphash.Seed
+	counts [1024]atomic.Uint64
+}
+
+// of returns the counter of a target.
+func (c *counters) of(key store.Key) *atomic.Uint64 {
+	return &c.counts[maphash.Comparable(c.seed, key)%uint64(len(c.counts))]
 }
 
 // question is a poll with the records that answer it.

@@ -3,6 +3,7 @@ package stored
 import (
 	"context"
 	"errors"
+	"hash/maphash"
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -61,6 +62,8 @@ type Targets struct {
 	observations store.PartStore
 	// outcomes caches the latest outcomes.
 	outcomes *bounded.Map[asker, *cached]
+	// decisions tell a poll that another one of its target has decided since it loaded the records.
+	decisions counters
 }
 
 // New returns the targets of the engine, whose fleets are opened already.
@@ -85,7 +88,7 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
 	}
-	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes)}
+	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes), decisions: counters{seed: maphash.MakeSeed()}}
 	var err error
 	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
 		return nil, err
