@@ -54,7 +54,7 @@ func customMetricToProto(value *customv1beta2.MetricValue) *setpointv1.CustomMet
 	out := &setpointv1.CustomMetric{
 		Metric: &setpointv1.MetricIdentifier{
 			Name:     value.Metric.Name,
-			Selector: selectorToProto(value.Metric.Selector),
+			Selector: toProto[setpointv1.LabelSelector](value.Metric.Selector),
 		},
 		DescribedObject: &setpointv1.CrossVersionObjectReference{
 			Kind:       value.DescribedObject.Kind,

@@ -22,7 +22,7 @@ func externalMetricToProto(series *ExternalMetric) *setpointv1.ExternalMetric {
 	return &setpointv1.ExternalMetric{
 		Metric: &setpointv1.MetricIdentifier{
 			Name:     series.MetricName,
-			Selector: selectorToProto(series.Selector),
+			Selector: toProto[setpointv1.LabelSelector](series.Selector),
 		},
 		Labels:    series.MetricLabels,
 		Timestamp: instantUnlessZero(series.Timestamp.Time),

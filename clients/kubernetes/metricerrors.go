@@ -63,13 +63,10 @@ func (e MetricError) concerns(l lookup) bool {
 }
 
 func (e MetricError) toProto() *setpointv1.MetricError {
-	out := &setpointv1.MetricError{
-		Metric: e.subject(), Message: e.Message, Selector: selectorToProto(e.Selector),
+	return &setpointv1.MetricError{
+		Metric: e.subject(), Message: e.Message, Selector: toProto[setpointv1.LabelSelector](e.Selector),
+		DescribedObject: toProto[setpointv1.CrossVersionObjectReference](e.Object),
 	}
-	if e.Object != nil {
-		out.DescribedObject = referenceToProto(*e.Object)
-	}
-	return out
 }
 
 // subject spells the failed call for the service. The API's group before a name separates names

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -51,6 +53,14 @@ func (s *Snapshot) Request(cluster string) (*setpointv1.RecommendRequest, error)
 	s.fillPods(request)
 	s.fillMetrics(request)
 	return request, nil
+}
+
+// previousStatus converts the stored status of an autoscaler; nil if it was never evaluated.
+func previousStatus(status *autoscalingv2.HorizontalPodAutoscalerStatus) *setpointv1.HorizontalPodAutoscalerStatus {
+	if equality.Semantic.DeepEqual(*status, autoscalingv2.HorizontalPodAutoscalerStatus{}) {
+		return nil
+	}
+	return StatusToProto(status)
 }
 
 // fillPods adds the pods and their usage, or why the pods can't be selected.

@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/types/known/timestamppb"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // The range of a Timestamp; Kubernetes' times can lie a few hours outside because of their
@@ -45,13 +44,4 @@ func quantitiesToProto(list corev1.ResourceList) map[string]string {
 		out[string(name)] = quantity.String()
 	}
 	return out
-}
-
-// quantityToProto returns the canonical text of q, nil for nil.
-func quantityToProto(q *resource.Quantity) *string {
-	if q == nil {
-		return nil
-	}
-	text := q.String()
-	return &text
 }
