@@ -69,9 +69,6 @@ const (
 	Cancelled   = source.Cancelled
 )
 
-// ParseQuery parses a query; see source.ParseQuery.
-func ParseQuery(fields map[string]any) (Query, error) { return source.ParseQuery(fields) }
-
 // CheckValue returns an error for a quantity that would scale to the maximum; see source.CheckValue.
 func CheckValue(text string) error { return source.CheckValue(text) }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
 	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
+	"github.com/setpoint-dev/setpoint/internal/typed"
 )
 
 func TestTheFileOfSources(t *testing.T) {
@@ -116,6 +117,13 @@ func TestSourcesThatCanNotBe(t *testing.T) {
 	}
 }
 
+// parseQuery reads a query of labels, of a policy block or of a document, as settings do.
+func parseQuery(fields map[string]any) (q Query, err error) {
+	var p typed.Problems
+	p.Fill("", fields, &q)
+	return q, p.Err()
+}
+
 func TestQueriesComeAsLabelsOrAsPolicyBlocks(t *testing.T) {
 	want := Query{Source: "prom", Query: "up", Window: Duration(time.Minute), EmptyIsZero: true}
 	for _, c := range []struct {
@@ -126,11 +134,11 @@ func TestQueriesComeAsLabelsOrAsPolicyBlocks(t *testing.T) {
 		{"a document has types", map[string]any{"source": "prom", "query": "up", "window": "60s", "emptyIsZero": true, "podLabel": nil}},
 		{"a policy block wraps all in lists", map[string]any{"source": []any{"prom"}, "query": "up", "window": []any{"1m"}, "emptyIsZero": []any{true}}},
 	} {
-		if got, err := ParseQuery(c.from); err != nil || got != want {
+		if got, err := parseQuery(c.from); err != nil || got != want {
 			t.Errorf("%s: got %+v, %v", c.name, got, err)
 		}
 	}
-	if got, err := ParseQuery(map[string]any{"query": 5.0, "source": 1 << 40}); err != nil || got.Query != "5" || got.Source != "1099511627776" {
+	if got, err := parseQuery(map[string]any{"query": 5.0, "source": 1 << 40}); err != nil || got.Query != "5" || got.Source != "1099511627776" {
 		t.Errorf("numbers where texts are: %+v, %v", got, err)
 	}
 	for _, c := range []struct {
@@ -144,7 +152,7 @@ func TestQueriesComeAsLabelsOrAsPolicyBlocks(t *testing.T) {
 		{"a long text", map[string]any{"query": strings.Repeat("x", 16<<10+1)}, "query: is longer than"},
 		{"all that is wrong", map[string]any{"window": "x", "pod": "y"}, "window: must be a duration such as 15s or 1m30s"},
 	} {
-		if _, err := ParseQuery(c.from); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := parseQuery(c.from); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: got %v, want %q", c.name, err, c.want)
 		}
 	}

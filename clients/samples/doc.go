@@ -9,9 +9,7 @@
 //	set, err := samples.New(config, samples.Options{Registerer: registry})
 //	defer set.Close()
 //
-//	query, err := samples.ParseQuery(map[string]any{  // labels, or a block of a policy
-//		"source": "prom", "query": `sum(rate(http_requests_total{app="web"}[1m]))`,
-//	})
+//	query := samples.Query{Source: "prom", Query: `sum(rate(http_requests_total{app="web"}[1m]))`}
 //	metrics := []samples.Metric{{Spec: spec.Metrics[0], Query: query}}
 //	err = set.Check(metrics)                          // the problems, without any request
 //	readings := set.Read(ctx, metrics, pods)

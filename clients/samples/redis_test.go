@@ -250,7 +250,7 @@ func TestQueriesToRedisThatCanNotBe(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "Pods:m.source: is a Redis, which has no values of pods") {
 		t.Errorf("a Pods metric: %v", err)
 	}
-	if q, err := ParseQuery(map[string]any{"source": "redis", "sortedSet": "s", "minScore": 5.0, "maxScore": "(7.5"}); err != nil || q.MinScore != "5" || q.MaxScore != "(7.5" {
+	if q, err := parseQuery(map[string]any{"source": "redis", "sortedSet": "s", "minScore": 5.0, "maxScore": "(7.5"}); err != nil || q.MinScore != "5" || q.MaxScore != "(7.5" {
 		t.Errorf("scores of a policy block: %+v, %v", q, err)
 	}
 }

@@ -133,7 +133,7 @@ func TestProblemsAreBounded(t *testing.T) {
 	for i := range 10_000 {
 		fields[fmt.Sprintf("nonsense%d", i)] = "x"
 	}
-	_, err := ParseQuery(fields)
+	_, err := parseQuery(fields)
 	var all *typed.Error
 	if !errors.As(err, &all) || len(all.Problems) != 20 {
 		t.Errorf("%d problems, %d bytes", len(all.Problems), len(err.Error()))

@@ -82,20 +82,6 @@ type Query struct {
 	Pending bool `json:"pending,omitempty"`
 }
 
-// ParseQuery parses a query from keys and values: texts, as in labels, or the values of a
-// policy block or JSON document. The error is a *typed.Error.
-func ParseQuery(fields map[string]any) (Query, error) {
-	var (
-		q Query
-		p typed.Problems
-	)
-	p.Fill("", fields, &q)
-	if err := p.Err(); err != nil {
-		return Query{}, err
-	}
-	return q, nil
-}
-
 // fields of a query that belong to one kind of source.
 var kindFields = map[string][]string{
 	"prometheus": {"query", "podLabel", "containerLabel", "allowWarnings"},
