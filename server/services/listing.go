@@ -93,9 +93,9 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 			if req.GetWithSpecInUse() {
 				target.SpecInUse = decision.SpecInUse(&known)
 			}
-			if *room -= proto.Size(target); *room < 0 && i > 0 {
-				return i, nil
-			}
+		}
+		if *room -= proto.Size(target) + len(loaded[i].Value)/unshownPerByte; *room < 0 && i > 0 {
+			return i, nil
 		}
 		response.Targets = append(response.Targets, target)
 	}

@@ -304,6 +304,8 @@ var Mutations = []Mutation{
 		"replayRest  = 3", "replayRest  = 0"},
 	{"replays keep Redis busy for a quarter", "TestABacklogIsReadInHalfOfTheStoresTime", "server/feed/hub.go",
 		"backlogRest = 1", "backlogRest = 0"},
+	{"however much is stored of what it reads", "TestCostOfReads", "server/services/specs.go",
+		"maxListBytes, unshownPerByte = 320 << 10, 16", "maxListBytes, unshownPerByte = 3 << 20, 16"},
 	{"the same of every list of every method", "TestCostOfEveryList", "server/admission/receive.go",
 		"encoded.Unmarshal(in.Data, m.guard.options.CostLimits, &budget, v.(proto.Message))", "proto.Unmarshal(in.Data, v.(proto.Message))"},
 	{"health checks and reflection take short messages only", "TestMessagesOfExemptCallsAreShort", "server/admission/receive.go",
