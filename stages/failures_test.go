@@ -341,6 +341,9 @@ func TestZeroGuard(t *testing.T) {
 			if got, _ := status(&d, stages.MetricSuspect); got != "False" {
 				t.Errorf("believed: condition %q", got)
 			}
+			if d = g.round(clock(t, "10:05:15"), d.Desired, series(0)); len(d.Adjusted.Adjustments) > 0 {
+				t.Errorf("after it was believed: %v", d.Adjusted.Adjustments)
+			}
 		}
 	})
 	t.Run("one that comes back believes anew", func(t *testing.T) {
@@ -452,9 +455,20 @@ func TestZeroGuard(t *testing.T) {
 			for i, v := range c.values {
 				d = g.round(noon.Add(time.Duration(i)*period), 2, series(v))
 			}
-			if got := len(told(&d, recommender.StageZeroGuard)) > 0; got != c.suspect {
+			got := told(&d, recommender.StageZeroGuard)
+			if (len(got) > 0) != c.suspect {
 				t.Errorf("%s: suspect %v, want %v", name, got, c.suspect)
 			}
+			if name == "below zero" && !strings.HasPrefix(got[0], "External:queue fell from 120 to -1 at ") {
+				t.Errorf("told %q", got)
+			}
+		}
+	})
+	t.Run("a share of thousandths", func(t *testing.T) {
+		g := newQueue(t, stages.Plan{ZeroGuards: []stages.ZeroGuard{{DropPercent: 1, Confirm: 5 * time.Minute}}})
+		g.round(noon, 2, recommender.Readings{Values: []recommender.Value{{Milli: 150}}})
+		if d := g.round(noon.Add(period), 2, recommender.Readings{Values: []recommender.Value{{Milli: 120}}}); len(told(&d, recommender.StageZeroGuard)) != 1 {
+			t.Error("the fall from 0.15 to 0.12 is believed")
 		}
 	})
 	t.Run("suspicion starts no fallback", func(t *testing.T) {
