@@ -1,11 +1,9 @@
 package stages_test
 
 import (
-	"math/rand/v2"
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -179,73 +177,30 @@ func TestIdleIsForgotten(t *testing.T) {
 // While a schedule or a floor needs replicas there is no zero.
 func TestASchedulePreventsZero(t *testing.T) {
 	g := idleTarget(t, 5)
-	g.around.Plan.Schedules = []stages.Schedule{always(t, "day", 1, -1)}
-	g.trace(1, []step{{20 * time.Minute, 0, 1}})
+	g.around.Plan.Schedules = []stages.Schedule{always(t, "day", 3, -1)}
+	g.trace(1, []step{{20 * time.Minute, 0, 3}})
 }
 
-// Idle scaling is the engine on a spec whose minimum is edited, with values that count as 0.
-func TestIdleIsAnEditedInput(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	r := rand.New(rand.NewPCG(31, 8))
-	idle := &stages.Idle{}
-	var inactiveSince, oneSince, begun time.Time
-	var wasActive bool
-	pairs(t, 20_000, r, func(*recommender.Decision, *recommender.Decision) {}, func(in *recommender.Input, at time.Time, first bool) (stages.Around, recommender.Input) {
-		if first {
-			inactiveSince, oneSince, begun, wasActive = time.Time{}, time.Time{}, time.Time{}, false
-			idle = &stages.Idle{Activation: map[int]int64{}, Cooldown: time.Duration(r.IntN(600)) * time.Second, InitialCooldown: time.Duration(r.IntN(600)) * time.Second}
-			for i := range in.Spec.Metrics {
-				if idle.Activation[i] = 0; r.IntN(4) > 0 {
-					idle.Activation[i] = int64(r.IntN(50_000))
-				}
-			}
-		}
-		around := stages.Around{Plan: &stages.Plan{Idle: idle, Metrics: []string{"a", "b", "c"}[:len(in.Spec.Metrics)]}}
-		edited := *in
-		if in.ScaleError != nil {
-			return around, edited
-		}
-		if begun.IsZero() {
-			begun = at
-		}
-		edited.Readings = append([]recommender.Readings(nil), in.Readings...)
-		isActive := func(i int) bool {
-			limit, looked := idle.Activation[i]
-			return looked && (in.Readings[i].Error != "" || in.Readings[i].Values[0].Milli > limit)
-		}
-		active := false
-		for i := range in.Spec.Metrics {
-			active = active || isActive(i)
-		}
-		if wasActive = wasActive || active; active {
-			inactiveSince = time.Time{}
-		} else if inactiveSince.IsZero() {
-			inactiveSince = at
-		}
-		current := in.Scale.SpecReplicas
-		if current != 1 {
-			oneSince = time.Time{}
-		} else if oneSince.IsZero() {
-			oneSince = at
-		}
-		if in.Spec.MinReplicas > 0 {
-			return around, edited
-		}
-		if current == 0 || current == 1 && !active {
-			for i := range edited.Readings {
-				if edited.Readings[i].Error == "" && !isActive(i) {
-					edited.Readings[i] = recommender.Readings{Values: []recommender.Value{{}}}
-				}
-			}
-		}
-		wait := idle.Cooldown
-		if !wasActive {
-			wait = idle.InitialCooldown
-		}
-		isDue := current == 1 && !active && at.Sub(inactiveSince) >= wait && at.Sub(oneSince) >= wait && (wasActive || at.Sub(begun) >= wait)
-		if current > 0 && !isDue {
-			edited.Spec.MinReplicas = 1
-		}
-		return around, edited
-	})
+// While the scale can't be read nobody knows the count: the cooldown goes on.
+func TestAnUnreadableScaleBeginsNoCooldown(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.trace(1, []step{{4 * time.Minute, 0, 1}})
+	g.in.ScaleError = &recommender.ScaleError{Message: "away"}
+	g.ask(noon.Add(4*time.Minute+15*time.Second), 0, 0)
+	g.in.ScaleError = nil
+	if d := g.ask(noon.Add(5*time.Minute+15*time.Second), 1, 0); d.Desired != 0 {
+		t.Errorf("%d, %q", d.Desired, messages(&d))
+	}
+}
+
+// One metric that is active is activity, whatever the others are.
+func TestOneOfTwoMetricsIsActive(t *testing.T) {
+	g := newPair(t, stages.Plan{Idle: &stages.Idle{Activation: map[int]int64{0: 0, 1: 0}, Cooldown: 5 * time.Minute}})
+	g.in.Spec.MinReplicas, g.in.Options.ScaleToZero, g.in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = 0, true, new(int32)
+	_, all := g.rounds("10:00:00", "10:10:00", 1, series(8), series(0))
+	if least := all["10:09:45"].Basis.Min; least != 1 {
+		t.Errorf("while it is active the least is %d", least)
+	}
+	_, all = g.rounds("10:10:00", "10:15:15", 1, series(0), series(0))
+	counts(t, all, map[string]int32{"10:10:00": 1, "10:14:45": 1, "10:15:00": 0})
 }

@@ -2,12 +2,9 @@ package stages_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -77,6 +74,7 @@ func TestReasons(t *testing.T) {
 		{9, 100, limited, nil, "proposal/forecast limits the proposal"},
 		{5, 100, limited, nil, "proposal/forecast limits the proposal"},
 		{9, 60, limited, nil, "All metrics below target"},
+		{9, 90, []stages.Proposal{proposal(stages.Voter, 14)}, nil, "proposal/forecast proposes more"},
 		{7, 100, limited, nil, ""},
 		{9, 60, []stages.Proposal{proposal(stages.Voter, 12)}, combined, "MIN of 2 proposals below target"},
 		{5, 60, []stages.Proposal{proposal(stages.Voter, 12)}, combined, "MIN of 2 proposals above target"},
@@ -124,42 +122,6 @@ func TestAVoterIsCombined(t *testing.T) {
 	if d.Desired != 14 || messages(&d)[0] != `proposal "forecast" of 14 has no weight: it counts where it is above the mean` {
 		t.Errorf("%d, %q, want 14, above the mean of 12", d.Desired, messages(&d))
 	}
-}
-
-// A voter is one more External metric with a target of 1 and no tolerance, but for its words.
-func TestAVoterIsOneMoreMetric(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	r := rand.New(rand.NewPCG(31, 7))
-	withoutStatus := func(d, edited *recommender.Decision) {
-		// The edited input has one metric more.
-		for _, d := range []*recommender.Decision{d, edited} {
-			d.Status.CurrentMetrics = nil
-			d.Basis = recommender.Basis{}
-		}
-		words := strings.NewReplacer("external metric proposal/forecast(nil) above target", "proposal/forecast proposes more", "external metric proposal/forecast(nil)", "proposal/forecast")
-		edited.Reason = words.Replace(edited.Reason)
-		for i := range edited.Status.Conditions {
-			edited.Status.Conditions[i].Message = words.Replace(edited.Status.Conditions[i].Message)
-		}
-		for i := range edited.Events {
-			edited.Events[i].Message = words.Replace(edited.Events[i].Message)
-		}
-	}
-	one := int64(1000)
-	pairs(t, 20_000, r, withoutStatus, func(in *recommender.Input, at time.Time, _ bool) (stages.Around, recommender.Input) {
-		in.Options.Tolerance = 0
-		in.Scale.StatusReplicas = max(1, in.Scale.StatusReplicas) // 0 ÷ 0 is no usage
-		replicas := int32(r.IntN(30))
-		edited := *in
-		edited.Spec.Metrics = append(append([]recommender.MetricSpec(nil), in.Spec.Metrics...), recommender.MetricSpec{
-			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: "proposal/forecast"},
-			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &one},
-		})
-		edited.Readings = append(append([]recommender.Readings(nil), in.Readings...), recommender.Readings{Values: []recommender.Value{{Milli: int64(replicas) * 1000}}})
-		p := proposal(stages.Voter, replicas)
-		p.Expires = at.Add(time.Second)
-		return stages.Around{Proposals: []stages.Proposal{p}}, edited
-	})
 }
 
 // Proposals by the thousand are bounded by the request; what is told stays bounded, too.

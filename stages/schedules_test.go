@@ -2,13 +2,10 @@ package stages_test
 
 import (
 	"fmt"
-	"math/rand/v2"
-	"reflect"
 	"testing"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/fatal"
-	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/stages/schedule"
@@ -112,6 +109,11 @@ func TestSchedules(t *testing.T) {
 		}
 		g.around.Plan.Schedules = schedules
 	}
+	maximum := func(name string, most int32) stages.Schedule {
+		s := always(t, name, -1, most)
+		s.MaxAtOnce = true
+		return s
+	}
 	for name, c := range map[string]struct {
 		schedules []stages.Schedule
 		edit      func(g *target)
@@ -120,14 +122,16 @@ func TestSchedules(t *testing.T) {
 		want      int32
 		messages  string
 	}{
-		"S6 at once": {[]stages.Schedule{func() stages.Schedule { s := always(t, "night", -1, 10); s.MaxAtOnce = true; return s }()}, nil, 20, 400, 10,
+		"S6 at once": {[]stages.Schedule{maximum("night", 10)}, nil, 20, 400, 10,
 			`[schedule "night" lowers maxReplicas from 20 to 10]`},
 		"S7 above the maximum": {[]stages.Schedule{always(t, "night", 60, -1)}, nil, 10, 100, 20,
 			`[schedule "night" raises minReplicas from 2 to 20, limited to maxReplicas 20]`},
-		"S9 metrics fail at the minimum":     {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 12, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
-		"S9b metrics fail below it":          {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
+		"S9 metrics fail at the minimum": {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 12, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
+		"S9b metrics fail below it":      {[]stages.Schedule{always(t, "day", 12, -1)}, nil, 10, -1, 12, `[schedule "day" raises minReplicas from 2 to 12]`},
+		"the smallest maximum": {[]stages.Schedule{maximum("a", 12), maximum("b", 7), maximum("c", 10)}, nil, 9, 200, 7,
+			`[schedule "b" lowers maxReplicas from 20 to 7]`},
 		"the largest minimum":                {[]stages.Schedule{always(t, "a", 6, -1), always(t, "b", 9, -1), always(t, "c", 7, -1)}, nil, 4, 10, 9, `[schedule "b" raises minReplicas from 2 to 9]`},
-		"a minimum more than a maximum":      {[]stages.Schedule{always(t, "a", 9, -1), func() stages.Schedule { s := always(t, "b", -1, 5); s.MaxAtOnce = true; return s }()}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
+		"a minimum more than a maximum":      {[]stages.Schedule{always(t, "a", 9, -1), maximum("b", 5)}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9; that counts more than the 5 of schedule "b" schedule "b" lowers maxReplicas from 20 to 9, limited to minReplicas 9]`},
 		"a minimum below that of the spec":   {[]stages.Schedule{always(t, "a", 1, -1)}, nil, 2, 10, 2, "[]"},
 		"suspended":                          {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.Suspended = true; return s }()}, nil, 2, 10, 2, "[]"},
 		"paced, as the policies allow":       {[]stages.Schedule{func() stages.Schedule { s := always(t, "a", 9, -1); s.MinPaced = true; return s }()}, nil, 4, 10, 8, `[schedule "a" of 9 is above the metrics' 1]`},
@@ -225,170 +229,4 @@ func TestARampBeginsAtOtherSchedules(t *testing.T) {
 			t.Errorf("%s, half way: %d, want %d of %q", name, d.Desired, c.half, messages(&d))
 		}
 	}
-}
-
-// window is a schedule of random bounds between two hours of the day in UTC, so that a test knows without
-// the clock of the product when it is active.
-type window struct {
-	from, to int
-	schedule stages.Schedule
-}
-
-func (w *window) has(at time.Time) bool {
-	hour := at.UTC().Hour()
-	if w.from < w.to {
-		return w.from <= hour && hour < w.to
-	}
-	return hour >= w.from || hour < w.to
-}
-
-func randomWindows(t testing.TB, r *rand.Rand) []window {
-	out := make([]window, 1+r.IntN(4))
-	for i := range out {
-		w := &out[i]
-		w.from, w.to = r.IntN(24), r.IntN(24)
-		if w.from == w.to {
-			w.to = (w.to + 1) % 24
-		}
-		w.schedule = stages.Schedule{Name: fmt.Sprint("w", i), Min: -1, Max: -1, MaxAtOnce: true}
-		if r.IntN(2) == 0 {
-			w.schedule.Times = times(t, "UTC", fmt.Sprintf("0 %d * * *", w.from), fmt.Sprintf("0 %d * * *", w.to), 0)
-		} else {
-			w.schedule.Times = times(t, "UTC", fmt.Sprintf("0 %d * * *", w.from), "", time.Duration((w.to-w.from+24)%24)*time.Hour)
-		}
-		if r.IntN(3) > 0 {
-			w.schedule.Min = int32(r.IntN(30))
-		}
-		if w.schedule.Min < 0 || r.IntN(2) == 0 {
-			w.schedule.Max = int32(1 + r.IntN(30))
-		}
-		w.schedule.Suspended = r.IntN(8) == 0
-	}
-	return out
-}
-
-// randomInput is a target with metrics that need no pods, some of which fail.
-func randomInput(r *rand.Rand, current int32) recommender.Input {
-	in := recommender.Input{Options: recommender.DefaultOptions(), Namespace: "shop", Spec: recommender.Spec{
-		ScaleTargetRef: recommender.ObjectReference{Kind: "Deployment", Name: "web"},
-		MinReplicas:    int32(r.IntN(4)), MaxReplicas: int32(4 + r.IntN(25)),
-	}}
-	in.Options.ScaleToZero = true
-	if r.IntN(2) == 0 {
-		in.Spec.Behavior = &recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}
-	}
-	in.Scale = recommender.Scale{SpecReplicas: current, StatusReplicas: current}
-	if r.IntN(4) == 0 {
-		in.Scale.StatusReplicas = int32(r.IntN(20))
-	}
-	for range 1 + r.IntN(3) {
-		target := int64(1000 * (1 + r.IntN(20)))
-		in.Spec.Metrics = append(in.Spec.Metrics, recommender.MetricSpec{
-			Type: recommender.ExternalMetric, Metric: recommender.MetricIdentifier{Name: fmt.Sprint("queue", len(in.Spec.Metrics))},
-			Target: recommender.MetricTarget{Type: recommender.AverageValueTarget, AverageValue: &target},
-		})
-		reading := recommender.Readings{Values: []recommender.Value{{Milli: int64(r.IntN(3)) * int64(r.IntN(150_000))}}}
-		if r.IntN(6) == 0 {
-			reading = recommender.Readings{Error: "away"}
-		}
-		in.Readings = append(in.Readings, reading)
-	}
-	if r.IntN(50) == 0 {
-		in.ScaleError = &recommender.ScaleError{Message: "away"}
-	}
-	return in
-}
-
-func randomID(r *rand.Rand) (id recommender.ID) {
-	for i := range id {
-		id[i] = byte(r.UintN(256))
-	}
-	return id
-}
-
-// pairs runs targets twice, with stages and with an input that is edited by other means, and compares
-// every field but what is told.
-func pairs(t *testing.T, steps int, r *rand.Rand, same func(d, edited *recommender.Decision), step func(in *recommender.Input, at time.Time, first bool) (around stages.Around, edited recommender.Input)) {
-	t.Helper()
-	const ofATarget = 40
-	changes := 0
-	for range steps / ofATarget {
-		var a, b recommender.History
-		var state []byte
-		current := int32(r.IntN(12))
-		at := noon.Add(time.Duration(r.IntN(86_400)) * time.Second)
-		template := randomInput(r, current)
-		for n := range ofATarget {
-			in := randomInput(r, current)
-			in.Spec, in.ID = template.Spec, randomID(r)
-			for len(in.Readings) < len(in.Spec.Metrics) {
-				in.Readings = append(in.Readings, in.Readings[0])
-			}
-			in.Readings = in.Readings[:len(in.Spec.Metrics)]
-			around, edited := step(&in, at, n == 0)
-			d, next, kept := around.RecommendIn(nil, at, &in, &a, state)
-			want, wantNext := recommender.Recommend(at, &edited, &b)
-			isPlain(t, &d, at, &in, &a)
-			d.Adjusted = nil
-			same(&d, &want)
-			if p := wantNext.Pending; p != nil && p.ID == want.ID {
-				p.Reason = want.Reason // in the same words
-			}
-			if !reflect.DeepEqual(d, want) {
-				t.Fatalf("at %s, %+v:\n%+v, want\n%+v", at, around.Plan, d, want)
-			}
-			if !reflect.DeepEqual(next.Recommendations, wantNext.Recommendations) || !reflect.DeepEqual(next.Pending, wantNext.Pending) {
-				t.Fatalf("at %s: the history is %+v, want %+v", at, next, wantNext)
-			}
-			a, b, state = next, wantNext, kept
-			if d.Changes() {
-				changes++
-				if r.IntN(5) > 0 {
-					current = d.Desired
-				}
-			}
-			if r.IntN(30) == 0 {
-				current = int32(r.IntN(25))
-			}
-			at = at.Add(time.Duration(1+r.IntN(400)) * time.Second)
-			if r.IntN(10) == 0 {
-				at = at.Add(time.Duration(r.IntN(10)) * time.Hour)
-			}
-		}
-	}
-	if changes < steps/20 {
-		t.Errorf("only %d of %d steps changed a count", changes, steps)
-	}
-	t.Logf("%d steps, %d changes", steps, changes)
-}
-
-// A decision with schedules that act at once is the engine's on a spec whose bounds are edited at
-// those instants.
-func TestAtOnceIsAnEditedSpec(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	r := rand.New(rand.NewPCG(31, 5))
-	var windows []window
-	var list []stages.Schedule
-	pairs(t, 20_000, r, func(*recommender.Decision, *recommender.Decision) {}, func(in *recommender.Input, at time.Time, first bool) (stages.Around, recommender.Input) {
-		if first {
-			windows, list = randomWindows(t, r), nil
-			for _, w := range windows {
-				list = append(list, w.schedule)
-			}
-		}
-		edited := *in
-		spec := &edited.Spec
-		least, most := spec.MinReplicas, spec.MaxReplicas
-		for _, w := range windows {
-			if s := w.schedule; !s.Suspended && w.has(at) {
-				least = max(least, s.Min)
-				if s.Max >= 0 {
-					most = min(most, s.Max)
-				}
-			}
-		}
-		spec.MinReplicas = min(least, spec.MaxReplicas)
-		spec.MaxReplicas = max(most, spec.MinReplicas)
-		return stages.Around{Plan: &stages.Plan{Schedules: list}}, edited
-	})
 }
