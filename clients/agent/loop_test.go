@@ -25,13 +25,13 @@ import (
 	"github.com/setpoint-dev/setpoint/test/testserver"
 )
 
-// told is a platform that records the events of its objects.
+// told is a platform that records the events of its objects, and the reasons of their holds.
 type told struct {
 	*agenttest.Fake
 	reading time.Duration // how long reading an object takes
 
-	mu     sync.Mutex
-	events []string // reasons; guarded by mu
+	mu            sync.Mutex
+	events, holds []string // reasons; guarded by mu
 }
 
 func (p *told) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
@@ -44,6 +44,9 @@ func (p *told) Tell(ctx context.Context, t *agent.Telling) {
 	defer p.mu.Unlock()
 	for _, e := range t.Events {
 		p.events = append(p.events, e.GetReason())
+	}
+	if t.Hold != nil {
+		p.holds = append(p.holds, t.Hold.Reason)
 	}
 	p.Fake.Tell(ctx, t)
 }
@@ -131,6 +134,9 @@ func TestDistrustOfReportsIsReportedOnce(t *testing.T) {
 		}
 		if n := len(s.Reports()); n != 12 {
 			t.Errorf("%d reports, want 12, so that this shows something", n)
+		}
+		if n := len(p.holds); n != 10 || slices.ContainsFunc(p.holds, func(r string) bool { return r != agent.ReasonAnswerRefused }) {
+			t.Errorf("held for %v, want one for each of the 10 answers that are wrong", p.holds)
 		}
 	})
 }

@@ -94,7 +94,6 @@ func TestProbesDoNotAddUp(t *testing.T) {
 	want(t, "waiting", len(p.absence.waiting), 9)
 }
 
-// An absence keeps no object that was deleted meanwhile.
 // The reason of an absence is the current one, but is not another one with each request.
 func TestAnAbsenceHasTheCauseOfNow(t *testing.T) {
 	t.Parallel()
@@ -125,6 +124,7 @@ func TestAnAbsenceHasTheCauseOfNow(t *testing.T) {
 	})
 }
 
+// An absence keeps no object that was deleted meanwhile.
 func TestAnAbsenceForgetsDeletedObjects(t *testing.T) {
 	t.Parallel()
 	p := newTestPresence(t, func(...Key) {})

@@ -550,6 +550,9 @@ func TestAReportSentAgainEndsDistrust(t *testing.T) {
 		if n := s.lost; n != 1 {
 			t.Errorf("reports that were lost: %d, want 1", n)
 		}
+		if n := p.count("SuccessfulRescale"); n != 1 {
+			t.Errorf("events of the report that was sent again: %d, want 1", n)
+		}
 		s.meddle(wrongID)
 		scale(7)
 		if n := p.count(agent.ReasonAnswerRefused); n != 2 {
@@ -614,7 +617,7 @@ func TestTheCauseOfAnAbsenceIsTheCurrentOne(t *testing.T) {
 			p.mu.Lock()
 			hold := p.last
 			p.mu.Unlock()
-			if hold == nil || !strings.HasSuffix(hold.Message, cause) {
+			if hold == nil || hold.Message != "the recommender has been unavailable since "+hold.Since.UTC().Format(time.RFC3339)+": connection error: "+cause {
 				t.Errorf("shown: %+v, want %s", hold, cause)
 			}
 			said := lines.FilterMessage("the recommender does not answer; nothing is scaled until it does").All()

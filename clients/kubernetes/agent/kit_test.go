@@ -124,9 +124,8 @@ type world struct {
 	// delay is how long a call takes. May be nil.
 	delay   func(call string) time.Duration
 	service setpointv1.RecommendationServiceServer
-	// tamper and tamperReport change answers in transit. May be nil.
+	// tamper changes answers in transit. May be nil.
 	tamper          func(*setpointv1.RecommendResponse)
-	tamperReport    func(*setpointv1.ReportScaleResponse)
 	log             []string // of calls that change something
 	asked           []time.Time
 	requests        []*setpointv1.RecommendRequest
@@ -535,18 +534,13 @@ func (w *world) Recommend(ctx context.Context, req *setpointv1.RecommendRequest)
 	w.take("ask")
 	answer, err := w.service.Recommend(ctx, req)
 	w.take("answer")
-	return tampered(w, answer, func() func(*setpointv1.RecommendResponse) { return w.tamper }), err
-}
-
-// tampered is an answer after its changes in transit.
-func tampered[T proto.Message](w *world, answer T, tamper func() func(T)) T {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if change := tamper(); change != nil && answer.ProtoReflect().IsValid() {
+	if w.tamper != nil && answer != nil {
 		answer = proto.CloneOf(answer)
-		change(answer)
+		w.tamper(answer)
 	}
-	return answer
+	return answer, err
 }
 
 func (w *world) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
@@ -555,8 +549,7 @@ func (w *world) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequ
 	}
 	w.take("report")
 	w.with(func() { w.note("report %s", req.GetOutcome()) })
-	answer, err := w.service.ReportScale(ctx, req)
-	return tampered(w, answer, func() func(*setpointv1.ReportScaleResponse) { return w.tamperReport }), err
+	return w.service.ReportScale(ctx, req)
 }
 
 func (w *world) DeleteIncarnation(_ context.Context, req *setpointv1.DeleteTargetRequest) error {

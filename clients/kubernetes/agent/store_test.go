@@ -127,6 +127,9 @@ func TestSettingsOfObjects(t *testing.T) {
 	want(t, "a status is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), false)
 	is.Spec.MaxReplicas++
 	want(t, "a spec is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), true)
+	is = newHPA("shop", "web")
+	is.Annotations[SyncPeriodAnnotation] = "1s"
+	want(t, "a period is a change", !objectOfHPA(is, settings{}).sameAs(objectOfHPA(was, settings{})), true)
 }
 
 // One function decides whose pods count, for the agent and for setpoint explain.
