@@ -155,27 +155,15 @@ export class Client {
    * Lists the targets of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of
    * either, sorted by name and without their history. Pages are asked for as they are needed.
    */
-  async *listTargets(parent: string, options?: CallOptions): AsyncGenerator<Target> {
-    for (let pageToken = ""; ;) {
-      const { method } = TargetService;
-      const page = await this.call(method.listTargets, made(method.listTargets.input, { parent, pageToken }), options);
-      yield* page.targets;
-      if ((pageToken = page.nextPageToken) === "") {
-        return;
-      }
-    }
+  listTargets(parent: string, options?: CallOptions): AsyncGenerator<Target> {
+    const { method } = TargetService;
+    return pages((pageToken) => this.call(method.listTargets, made(method.listTargets.input, { parent, pageToken }), options), (page) => page.targets);
   }
 
   /** Lists the last decisions about a target, the newest first. */
-  async *listDecisions(target: string, options?: CallOptions): AsyncGenerator<Decision> {
-    for (let pageToken = ""; ;) {
-      const { method } = TargetService;
-      const page = await this.call(method.listDecisions, made(method.listDecisions.input, { parent: target, pageToken }), options);
-      yield* page.decisions;
-      if ((pageToken = page.nextPageToken) === "") {
-        return;
-      }
-    }
+  listDecisions(target: string, options?: CallOptions): AsyncGenerator<Decision> {
+    const { method } = TargetService;
+    return pages((pageToken) => this.call(method.listDecisions, made(method.listDecisions.input, { parent: target, pageToken }), options), (page) => page.decisions);
   }
 
   /**
@@ -270,15 +258,9 @@ export class Client {
    * Lists the stored specs of clusters/{cluster}/namespaces/{namespace}, "-" standing for all of either, by the names of
    * their targets; with fleetsOnly those of fleets. Pages are asked for as they are needed.
    */
-  async *listTargetSpecs(parent: string, fleetsOnly = false, options?: CallOptions): AsyncGenerator<TargetSpec> {
-    for (let pageToken = ""; ;) {
-      const { method } = TargetService;
-      const page = await this.call(method.listTargetSpecs, made(method.listTargetSpecs.input, { parent, fleetsOnly, pageToken }), options);
-      yield* page.targetSpecs;
-      if ((pageToken = page.nextPageToken) === "") {
-        return;
-      }
-    }
+  listTargetSpecs(parent: string, fleetsOnly = false, options?: CallOptions): AsyncGenerator<TargetSpec> {
+    const { method } = TargetService;
+    return pages((pageToken) => this.call(method.listTargetSpecs, made(method.listTargetSpecs.input, { parent, fleetsOnly, pageToken }), options), (page) => page.targetSpecs);
   }
 
   /**
@@ -321,15 +303,9 @@ export class Client {
    * Lists the overrides of clusters/{cluster}, "-" standing for all clusters: those in force and those that
    * begin later. With resource only those that act on that target, namespace or cluster.
    */
-  async *listOverrides(cluster: string, resource = "", options?: CallOptions): AsyncGenerator<Override> {
-    for (let pageToken = ""; ;) {
-      const { method } = OverrideService;
-      const page = await this.call(method.listOverrides, made(method.listOverrides.input, { parent: cluster, resource, pageToken }), options);
-      yield* page.overrides;
-      if ((pageToken = page.nextPageToken) === "") {
-        return;
-      }
-    }
+  listOverrides(cluster: string, resource = "", options?: CallOptions): AsyncGenerator<Override> {
+    const { method } = OverrideService;
+    return pages((pageToken) => this.call(method.listOverrides, made(method.listOverrides.input, { parent: cluster, resource, pageToken }), options), (page) => page.overrides);
   }
 
   /**
@@ -456,6 +432,17 @@ export class Client {
       }
     });
     return [again, least];
+  }
+}
+
+/** pages returns the items of a list's pages, each asked for as it is needed. */
+async function* pages<P extends { nextPageToken: string }, T>(ask: (pageToken: string) => Promise<P>, items: (page: P) => T[]): AsyncGenerator<T> {
+  for (let pageToken = ""; ;) {
+    const page = await ask(pageToken);
+    yield* items(page);
+    if ((pageToken = page.nextPageToken) === "") {
+      return;
+    }
   }
 }
 
