@@ -8,7 +8,6 @@ import (
 
 // Played are the results of a simulation.
 type Played struct {
-	Batches int
 	// Mean, P50 and P99 are times of batches, in milliseconds, from when they arrive.
 	Mean, P50, P99 float64
 	// Service and Redis are the busiest instance's and master's share of their processors.
@@ -88,7 +87,7 @@ func Play(s Size, c Costs, m Machine, spare, lost int, seed uint64) Played {
 	slices.Sort(times)
 	at := func(q float64) float64 { return times[min(batches-1, int(q*float64(batches)))] }
 	return Played{
-		Batches: batches, Mean: sum / float64(batches), P50: at(.5), P99: at(.99),
+		Mean: sum / float64(batches), P50: at(.5), P99: at(.99),
 		Service: float64(slices.Max(counts)) * work / float64(m.Cores) / s.Period,
 		Redis:   slices.Max(busy) / s.Period,
 	}

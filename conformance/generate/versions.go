@@ -2,9 +2,6 @@ package generate
 
 import "fmt"
 
-// DefaultVersion is the version of recordings.
-const DefaultVersion = "v1.36"
-
 // version describes the features of a Kubernetes version's API and controller in which
 // scenarios differ. A share of 0 never uses the feature.
 type version struct {

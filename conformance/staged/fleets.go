@@ -33,11 +33,10 @@ var errNoUnion = errors.New("no fleet has that")
 // allClusters is a scenario that a fleet plays. It implements generate.Decider.
 type allClusters struct {
 	*rand.Rand
-	profile  string
-	scenario *recording.Scenario
-	player   *recording.Player
-	spec     *fleet.Spec
-	record   fleet.Record
+	profile string
+	player  *recording.Player
+	spec    *fleet.Spec
+	record  fleet.Record
 	// bySight is the history before the last decision's change was told to be applied, to desired replicas:
 	// the fleet may see it. Nil: the change failed, or there was none.
 	bySight *recommender.History
@@ -70,7 +69,7 @@ func (a *allClusters) Start(scenario *recording.Scenario) error {
 		scenario.Config.Profile = ""
 	}
 	scenario.HPA.Status, scenario.OtherHPAs = autoscalingv2.HorizontalPodAutoscalerStatus{}, nil
-	a.scenario, a.player = scenario, recording.NewPlayer(scenario)
+	a.player = recording.NewPlayer(scenario)
 	return nil
 }
 

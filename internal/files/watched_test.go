@@ -41,8 +41,8 @@ func put(t *testing.T, path, content string) {
 // bench is a file that is watched in a bubble.
 type bench struct {
 	*testing.T
-	folder, path string
-	file         *files.Watched[string]
+	path string
+	file *files.Watched[string]
 
 	mu     sync.Mutex
 	events []string
@@ -50,11 +50,10 @@ type bench struct {
 
 // watch runs a test of a file that says "first".
 func watch(t *testing.T, test func(b *bench)) {
-	folder := t.TempDir()
-	path := filepath.Join(folder, "file")
+	path := filepath.Join(t.TempDir(), "file")
 	put(t, path, "first")
 	synctest.Test(t, func(t *testing.T) {
-		b := &bench{T: t, folder: folder, path: path}
+		b := &bench{T: t, path: path}
 		b.open(path)
 		test(b)
 	})

@@ -18,7 +18,6 @@ import (
 	"errors"
 	"math/big"
 	"net"
-	"net/url"
 	"os"
 	"time"
 )
@@ -53,14 +52,6 @@ func (a *Authority) Issue(name string, change ...func(*x509.Certificate)) *Pair 
 // Names makes DNS names the only names of a certificate beside its common name.
 func Names(names ...string) func(*x509.Certificate) {
 	return func(c *x509.Certificate) { c.DNSNames, c.IPAddresses = names, nil }
-}
-
-// URI makes a certificate one of a client with that URI as its only name beside its common name.
-func URI(uri string) func(*x509.Certificate) {
-	return func(c *x509.Certificate) {
-		c.URIs, c.DNSNames, c.IPAddresses = []*url.URL{must(url.Parse(uri))}, nil, nil
-		c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	}
 }
 
 // Usage makes a certificate one for that use only.

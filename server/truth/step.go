@@ -60,7 +60,7 @@ type ProblemKind uint8
 
 // The kinds of a Problem.
 const (
-	NoProblem ProblemKind = iota
+	_ ProblemKind = iota
 	// ScaleProblem: the scale, for the ScaleErrorReason in Code and with that message.
 	ScaleProblem
 	// SelectorProblem: the pods, for that reason and with that message.

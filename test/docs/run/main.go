@@ -54,7 +54,6 @@ type result struct {
 	name     string
 	commands int
 	compared int
-	files    int
 	left     []string // what was not run or not compared, and why
 	wrong    []error
 	took     time.Duration
@@ -209,7 +208,6 @@ func (r *result) step(ctx context.Context, s *shell, one step, fail func(int, er
 		}
 	}
 	if one.file != "" {
-		r.files++
 		// By the shell, which alone sees its copy of the repository.
 		if status, printed, err := s.run(ctx, "cat > "+quote(one.file)+" <<'SETPOINT-END-OF-FILE'\n"+one.text+"SETPOINT-END-OF-FILE\n"); err != nil || status != 0 {
 			fail(one.line, errors.Join(err, fmt.Errorf("%s could not be written: %s", one.file, printed)))

@@ -77,7 +77,7 @@ func attackAll() (held bool, err error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	began := time.Now()
-	r := &runner{program: *program, short: *short, times: 3, say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
+	r := &runner{program: *program, times: 3, say: func(format string, args ...any) { fmt.Fprintf(os.Stderr, format+"\n", args...) }}
 	if *short {
 		r.times = 2
 	}

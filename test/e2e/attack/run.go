@@ -60,7 +60,6 @@ const (
 // runner runs attacks.
 type runner struct {
 	program string
-	short   bool
 	times   int
 	say     func(format string, args ...any)
 }
