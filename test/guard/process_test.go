@@ -28,13 +28,11 @@ type process struct {
 }
 
 // start starts a process, which ends with the test.
-func start(t *testing.T, s settings) *process {
+func start(t *testing.T, storeURL string) *process {
 	t.Helper()
-	encoded, err := json.Marshal(s)
-	fatal.If(t, err)
 	cmd := exec.Command(os.Args[0])
 	// One processor, so that there is one of each of the runtime's caches and pools.
-	cmd.Env = append(os.Environ(), serveKey+"="+string(encoded), "GOMAXPROCS=1")
+	cmd.Env = append(os.Environ(), serveKey+"="+storeURL, "GOMAXPROCS=1")
 	cmd.Stderr = os.Stderr
 	p := &process{t: t}
 	output, err := cmd.StdoutPipe()

@@ -12,22 +12,12 @@ import (
 	"runtime/debug"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"google.golang.org/grpc"
 
-	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server"
 	"github.com/setpoint-dev/setpoint/store"
 	"github.com/setpoint-dev/setpoint/store/memory"
 	"github.com/setpoint-dev/setpoint/store/redis"
 )
-
-// settings are the settings of the serving process.
-type settings struct {
-	// Redis is the URL of the store, empty: histories are in memory.
-	Redis string
-	// Bare selects a handler that does nothing.
-	Bare bool
-}
 
 // counts are the process' counters. Those of system calls and of Redis are 0 if not available.
 type counts struct {
@@ -50,11 +40,7 @@ func (c counts) times(factor float64) counts {
 
 // serve serves until the standard input ends, as it does with the test's process. It first
 // prints its address, and its counters for each line that it reads.
-func serve(encoded string) error {
-	var s settings
-	if err := json.Unmarshal([]byte(encoded), &s); err != nil {
-		return err
-	}
+func serve(storeURL string) error {
 	// A collection empties pools, at times that depend on the machine.
 	debug.SetGCPercent(-1)
 	debug.SetMemoryLimit(2 << 30)
@@ -63,14 +49,12 @@ func serve(encoded string) error {
 		return err
 	}
 	var engine *redis.Store
-	if s.Redis != "" {
-		if engine, err = openRedis(s.Redis); err != nil {
+	if storeURL != inMemory {
+		if engine, err = openRedis(storeURL); err != nil {
 			return err
 		}
 	}
-	if s.Bare {
-		go serveBare(listener)
-	} else if err := serveSetpoint(listener, engine); err != nil {
+	if err := serveSetpoint(listener, engine); err != nil {
 		return err
 	}
 	fmt.Println(listener.Addr())
@@ -115,29 +99,6 @@ func serveSetpoint(listener net.Listener, engine *redis.Store) error {
 	}
 	go func() { _ = srv.Serve(context.Background(), listener, rest) }()
 	return nil
-}
-
-// bareAnswer is about as long as an answer.
-var bareAnswer = make([]byte, 640)
-
-// serveBare answers each call alike.
-func serveBare(listener net.Listener) {
-	s := grpc.NewServer(grpc.ForceServerCodecV2(encoded{}))
-	s.RegisterService(&grpc.ServiceDesc{
-		ServiceName: setpointv1.RecommendationService_ServiceDesc.ServiceName,
-		HandlerType: (*any)(nil),
-		Methods: []grpc.MethodDesc{{
-			MethodName: "Recommend",
-			Handler: func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
-				size := 0
-				if err := decode(&size); err != nil {
-					return nil, err
-				}
-				return &bareAnswer, nil
-			},
-		}},
-	}, nil)
-	_ = s.Serve(listener)
 }
 
 func count(engine *redis.Store) (c counts) {

@@ -70,7 +70,7 @@ const (
 
 func TestCallsOnMemory(t *testing.T) {
 	counted(t)
-	p := start(t, settings{})
+	p := start(t, inMemory)
 	ten := p.unary(newAsked(t, 0, few, 10), calls)
 	check(t, "unary, 10 pods", ten)
 	hundred := p.unary(newAsked(t, 100, few, 100), calls)
@@ -84,7 +84,7 @@ func TestCallsOnMemory(t *testing.T) {
 func TestCallsOnRedis(t *testing.T) {
 	counted(t)
 	server := redistest.Start(t, redistest.Config{})
-	p, client := start(t, settings{Redis: server.URL()}), server.Client(t)
+	p, client := start(t, server.URL()), server.Client(t)
 	requests := newAsked(t, 0, few, 10)
 	one := p.unary(requests, calls)
 	one.redisBytes = bytesToRedis(t, client, calls, func() { p.recommend(requests) })
@@ -123,11 +123,4 @@ func bytesToRedis(t *testing.T, client *goredis.Client, n int, operation func())
 		least = min(least, (took-idle*time.Since(began).Seconds())/float64(n))
 	}
 	return least
-}
-
-func TestBareHandler(t *testing.T) {
-	counted(t)
-	p := start(t, settings{Bare: true})
-	check(t, "bare unary, 10 pods", p.unary(newAsked(t, 0, few, 10), calls))
-	check(t, "bare unary, 100 pods", p.unary(newAsked(t, 0, few, 100), calls))
 }
