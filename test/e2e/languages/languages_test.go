@@ -168,7 +168,8 @@ func aFleetOfTwo(t *testing.T, s *service.Instance) {
 // Overrides of a target, its namespace and its cluster are created, listed and deleted, and decide meanwhile.
 func overridesOfEachPlace(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
-		c, web := open(t, l, config{Target: at(l, s), Insecure: true}), target(t, "web")
+		c := open(t, l, config{Target: at(l, s), Insecure: true})
+		web := strings.Replace(target(t, "web"), "clusters/demo/", "clusters/overridden/", 1) // other tests have targets in the cluster demo
 		namespace := web[:strings.Index(web, "/targets/")]
 		cluster := namespace[:strings.Index(namespace, "/namespaces/")]
 		var want []string
