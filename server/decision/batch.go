@@ -49,9 +49,9 @@ func (b *Batch) Reset() {
 // order, each on the result of the previous one.
 func (t *Targets) RecommendAll(ctx context.Context, b *Batch) {
 	b.room.decision.Keep(len(b.Jobs))
-	t.queueByTarget(b)
+	t.queueByTarget(ctx, b)
 	defer t.askFleets(ctx, b.ofFleets)
-	t.awaitOverrides(b.queues)
+	t.awaitOverrides(ctx, b.queues)
 	t.lookBack(ctx, b.Jobs...)
 	queues := t.withoutOutage(ctx, b.queues)
 	parts := (len(queues) + decidedAtOnce - 1) / decidedAtOnce
@@ -71,7 +71,7 @@ const decidedAtOnce = 250
 
 // queueByTarget groups the jobs that are not done by target, in order of first
 // appearance.
-func (t *Targets) queueByTarget(b *Batch) {
+func (t *Targets) queueByTarget(ctx context.Context, b *Batch) {
 	if b.byKey == nil {
 		b.byKey = make(map[store.Key]*queue)
 	}
@@ -85,7 +85,7 @@ func (t *Targets) queueByTarget(b *Batch) {
 			b.ofFleets = append(b.ofFleets, j)
 			continue
 		}
-		j.targets, j.room = t, &b.room
+		j.targets, j.ctx, j.room = t, ctx, &b.room
 		q := b.byKey[j.Key]
 		if q == nil {
 			b.slab = append(b.slab, queue{})
@@ -144,7 +144,7 @@ func (t *Targets) askRecovered(ctx context.Context, jobs []*Job) {
 
 // awaitOverrides waits for the overrides of all clusters of a batch at once, where decisions would wait for them one
 // after the other.
-func (t *Targets) awaitOverrides(queues []*queue) {
+func (t *Targets) awaitOverrides(ctx context.Context, queues []*queue) {
 	if t.Overrides == nil || len(queues) < 2 {
 		return
 	}
@@ -159,7 +159,7 @@ func (t *Targets) awaitOverrides(queues []*queue) {
 		}
 	}
 	if due != nil {
-		t.Overrides.Await(due)
+		t.Overrides.Await(ctx, due)
 	}
 }
 

@@ -27,7 +27,9 @@ type Job struct {
 	Request
 	Outcome
 
-	targets   *Targets
+	targets *Targets
+	// ctx is of the call that waits for it.
+	ctx       context.Context
 	room      *room
 	concluded []decisionlog.Entry
 	// history is the target's, shared with the target's other jobs in a batch; nil without
@@ -411,7 +413,7 @@ func (j *Job) findOverrides() bool {
 		all, known = of.Known(j.Key)
 	}
 	if !known { // perhaps others have displaced it, even those of the batch
-		all, known = of.For(j.Key)
+		all, known = of.For(j.ctx, j.Key)
 	}
 	if !known && !j.Input.HoldDown {
 		j.Err = apierror.OfDecisionsStore(j.targets.life, j.Target, of.Problem(j.Key.Cluster))

@@ -47,12 +47,12 @@ type Targets struct {
 	// Overrides tells what overrides there are for a target, and whether they are known; nil: there are none
 	// at all.
 	Overrides interface {
-		For(store.Key) (all []stages.Override, known bool)
+		For(context.Context, store.Key) (all []stages.Override, known bool)
 		// Known is For without a wait.
 		Known(store.Key) (all []stages.Override, known bool)
 		// Due reports whether For would wait for a cluster's. Await waits for several at once.
 		Due(cluster string) bool
-		Await(clusters []string)
+		Await(ctx context.Context, clusters []string)
 		// Problem is why For knows nothing of a cluster's.
 		Problem(cluster string) error
 		// Deleted says who deleted one, as far as it is known.
@@ -93,7 +93,7 @@ func (t *Targets) Recommend(ctx context.Context, j *Job) {
 		t.askFleet(ctx, j)
 		return
 	}
-	if j.targets = t; j.room == nil {
+	if j.targets, j.ctx = t, ctx; j.room == nil {
 		j.room = new(room)
 	}
 	if j.foresees() {
@@ -192,11 +192,11 @@ func (t *Targets) WrongClock() error { return t.clock.problem() }
 
 // InForce returns the overrides in force of a target, for a decision of that instant, and by what time that is;
 // timed reports whether the request sets the instant. Where nobody knows whether there are any it fails.
-func (t *Targets) InForce(key store.Key, now time.Time, timed bool) (inForce []stages.Override, at time.Time, err error) {
+func (t *Targets) InForce(ctx context.Context, key store.Key, now time.Time, timed bool) (inForce []stages.Override, at time.Time, err error) {
 	if t.Overrides == nil {
 		return nil, now, nil
 	}
-	all, known := t.Overrides.For(key)
+	all, known := t.Overrides.For(ctx, key)
 	if !known {
 		return nil, now, t.Overrides.Problem(key.Cluster)
 	}

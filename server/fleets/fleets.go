@@ -273,7 +273,7 @@ func (f *Fleets) run(ctx context.Context, jobs []*decision.Job) {
 			continue
 		}
 		var err error
-		if c.own.inForce, c.own.at, err = f.targets.InForce(j.Key, j.Now, j.Timed); err != nil {
+		if c.own.inForce, c.own.at, err = f.targets.InForce(ctx, j.Key, j.Now, j.Timed); err != nil {
 			j.Err = c.ofStore(ctx, err)
 			continue
 		}

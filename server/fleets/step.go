@@ -215,7 +215,7 @@ func (c *call) decide(ctx context.Context, k *known, d *decided, now time.Time, 
 	if c.job.RestartAfterPause {
 		k.state.decisions.RestartAfterPause(history, now, in)
 	}
-	inForce, at, err := c.targets.InForce(c.key, c.job.Now, c.job.Timed)
+	inForce, at, err := c.targets.InForce(ctx, c.key, c.job.Now, c.job.Timed)
 	if err != nil {
 		return c.ofStore(ctx, err)
 	}

@@ -461,7 +461,7 @@ func TestLostOverridesAreLogged(t *testing.T) {
 				for i := range 25 {
 					create(t, o, place(i), "freeze", held(time.Hour))
 				}
-				o.For(web)
+				o.For(t.Context(), web)
 				time.Sleep(time.Second)
 				records, err := e.Part(store.Overrides, overrides.Kept)
 				fatal.If(t, err)
@@ -526,7 +526,7 @@ func TestWhoDeletedTheLastOverrideIsKnownForAnHour(t *testing.T) {
 		e := memory.New(memory.Options{})
 		o, _ := watched(t, e)
 		created := create(t, o, shop, "freeze", held(2*time.Hour))
-		o.For(web)
+		o.For(t.Context(), web)
 		if _, err := o.Delete(t.Context(), shop, "freeze", "bob"); err != nil {
 			t.Fatal(err)
 		}
@@ -625,7 +625,7 @@ func TestManyDeletionsEraseNoOthers(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			o := instance(t, memory.New(memory.Options{}))
 			bank, cluster := target.Place{Cluster: "demo", Namespace: "bank", Target: tt.target}, target.Place{Cluster: "demo"}
-			o.For(web)
+			o.For(t.Context(), web)
 			kept := create(t, o, shop, "kept", held(time.Hour))
 			ofCluster := create(t, o, cluster, "kept", held(time.Hour))
 			remove := func(place target.Place, id, by string) {

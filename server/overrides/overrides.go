@@ -93,11 +93,11 @@ func New(engine store.Engine, o Options) (*Overrides, error) {
 }
 
 // For returns the overrides for a target that may be in force, in no order; the caller must not change them.
-// known is false where they have never been read.
-func (o *Overrides) For(key store.Key) (all []stages.Override, known bool) {
+// known is false where they have never been read. It waits no longer than the context.
+func (o *Overrides) For(ctx context.Context, key store.Key) (all []stages.Override, known bool) {
 	c := o.cache.get(key.Cluster)
 	if c.due(time.Now()) {
-		o.await([]*cluster{c})
+		o.await(ctx, []*cluster{c})
 	}
 	return c.of(key)
 }
@@ -151,17 +151,17 @@ func (o *Overrides) Due(name string) bool { return o.cache.get(name).due(time.No
 
 // Await waits for the overrides of clusters that are due, all together no longer than For does for one. A batch
 // calls it before its decisions, which would wait one after the other.
-func (o *Overrides) Await(names []string) {
+func (o *Overrides) Await(ctx context.Context, names []string) {
 	some := make([]*cluster, len(names))
 	for i, name := range names {
 		some[i] = o.cache.get(name)
 	}
-	o.await(some)
+	o.await(ctx, some)
 }
 
-// await reads those clusters that nobody reads, and waits for all. After a read that failed no decision on that
-// cluster waits for a while.
-func (o *Overrides) await(some []*cluster) {
+// await reads those clusters that nobody reads, and waits for all, until the context ends. After a read that failed no
+// decision on that cluster waits for a while.
+func (o *Overrides) await(ctx context.Context, some []*cluster) {
 	began := time.Now()
 	var mine []*cluster
 	var reads []<-chan struct{}
@@ -191,6 +191,8 @@ func (o *Overrides) await(some []*cluster) {
 		select {
 		case <-read:
 			continue
+		case <-ctx.Done(): // which says nothing of the read, for which others wait
+			return
 		case <-timer.C:
 		}
 		break

@@ -228,7 +228,7 @@ func TestADistantStore(t *testing.T) {
 		want(t, o, "a change", one, two)
 		e.stall.Store(true)
 		began = time.Now()
-		o.Await([]string{"new", "newer"})
+		o.Await(t.Context(), []string{"new", "newer"})
 		if waited := time.Since(began); waited != 1800*time.Millisecond { // for versions
 			t.Errorf("decisions waited for %s", waited)
 		}
@@ -256,9 +256,9 @@ func TestStoreIsAway(t *testing.T) {
 				for i := range names {
 					names[i] = fmt.Sprint("unknown-", i)
 				}
-				o.Await(names)
+				o.Await(t.Context(), names)
 				for i := range names {
-					if got, known := o.For(store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 || known {
+					if got, known := o.For(t.Context(), store.Key{Cluster: fmt.Sprint("unknown-", i), Namespace: "n", Target: "t"}); len(got) != 0 || known {
 						t.Errorf("an unknown cluster has %v", got)
 					}
 				}
@@ -289,7 +289,7 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		started := time.Now()
 		o, logs := watched(t, e)
 		known := func(cluster string) bool {
-			_, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"})
+			_, known := o.For(t.Context(), store.Key{Cluster: cluster, Namespace: "n", Target: "t"})
 			return known
 		}
 		began := time.Now()
@@ -324,14 +324,14 @@ func TestAShardDoesNotRespond(t *testing.T) {
 		}
 		batch := instance(t, e)
 		began = time.Now()
-		batch.Await([]string{"a", "ill", "demo", "b", "ill"})
+		batch.Await(t.Context(), []string{"a", "ill", "demo", "b", "ill"})
 		if waited := time.Since(began); waited > time.Second {
 			t.Errorf("a batch waited for %s", waited)
 		}
 		began = time.Now()
 		want(t, batch, "in a batch", one)
 		for _, name := range []string{"a", "b", "ill"} {
-			if _, known := batch.For(store.Key{Cluster: name, Namespace: "n", Target: "t"}); known != (name != ill) {
+			if _, known := batch.For(t.Context(), store.Key{Cluster: name, Namespace: "n", Target: "t"}); known != (name != ill) {
 				t.Errorf("in a batch %s is known: %v", name, known)
 			}
 		}
@@ -361,7 +361,7 @@ func TestUnchangedListsAreNotLoaded(t *testing.T) {
 				t.Errorf("%s %d lists were loaded, want %d", when, n, loads)
 			}
 		}
-		b.For(store.Key{Cluster: "nothing", Namespace: "n", Target: "t"})
+		b.For(t.Context(), store.Key{Cluster: "nothing", Namespace: "n", Target: "t"})
 		e.loads.Store(0)
 		time.Sleep(time.Minute)
 		synctest.Wait()
@@ -401,10 +401,10 @@ func TestAFullCacheKeepsOverrides(t *testing.T) {
 		}
 		e.fails(store.ErrUnavailable)
 		for i := range 20_000 {
-			o.For(store.Key{Cluster: fmt.Sprint("flood-", i), Namespace: "n", Target: "t"})
+			o.For(t.Context(), store.Key{Cluster: fmt.Sprint("flood-", i), Namespace: "n", Target: "t"})
 		}
 		for _, key := range held50 {
-			if all, known := o.For(key); !known || len(all) != 1 {
+			if all, known := o.For(t.Context(), key); !known || len(all) != 1 {
 				t.Errorf("%v: %v, %v", key, all, known)
 			}
 		}
@@ -422,13 +422,38 @@ func TestFirstReadFails(t *testing.T) {
 		e.fails(store.ErrUnavailable)
 		o := running(t, instance(t, e))
 		want(t, o, "without the store")
-		if _, known := o.For(web); known {
+		if _, known := o.For(t.Context(), web); known {
 			t.Error("without the store none are known")
 		}
 		e.fails(nil)
 		time.Sleep(time.Second)
 		synctest.Wait()
 		want(t, o, "with it", one)
+	})
+}
+
+// A decision waits no longer than its caller, and what that says of the store is nothing: others wait for what is read meanwhile.
+func TestWaitsEndWithTheirCaller(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		one := create(t, instance(t, e), shop, "freeze", held(time.Hour)).GetName()
+		e.takes = 500 * time.Millisecond
+		o := instance(t, e)
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		if _, known := o.For(ctx, web); known || time.Since(began) != 100*time.Millisecond {
+			t.Errorf("known %v after %s", known, time.Since(began))
+		}
+		o.Await(ctx, []string{"demo", "new"})
+		if waited := time.Since(began); waited != 100*time.Millisecond {
+			t.Errorf("waited for %s", waited)
+		}
+		want(t, o, "for a caller with more time", one)
+		if waited := time.Since(began); waited != 500*time.Millisecond {
+			t.Errorf("the read took %s", waited)
+		}
+		time.Sleep(time.Second) // the read of new, too
 	})
 }
 
@@ -470,7 +495,7 @@ func TestReadsThatWereOvertaken(t *testing.T) {
 			create := func() { one = create(t, o, shop, "freeze", held(time.Hour)).GetName() }
 			e.beforeRead.Store(&create)
 			if first {
-				o.For(web)
+				o.For(t.Context(), web)
 			} else {
 				time.Sleep(time.Second)
 				synctest.Wait()
@@ -597,7 +622,7 @@ func TestCacheIsBounded(t *testing.T) {
 		one := create(t, o, shop, "freeze", held(time.Hour)).GetName()
 		want(t, o, "before", one)
 		for i := range 5000 {
-			o.For(store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
+			o.For(t.Context(), store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
 		}
 		if n := o.Cached(); n > 4096 {
 			t.Errorf("%d clusters are cached", n)
@@ -619,8 +644,8 @@ func TestCacheIsBounded(t *testing.T) {
 
 func TestNoAllocationsWithoutOverrides(t *testing.T) {
 	o := instance(t, memory.New(memory.Options{}))
-	o.For(web)
-	if n := testing.AllocsPerRun(1000, func() { o.For(web) }); n != 0 {
+	o.For(t.Context(), web)
+	if n := testing.AllocsPerRun(1000, func() { o.For(t.Context(), web) }); n != 0 {
 		t.Errorf("%v allocations", n)
 	}
 }
@@ -631,11 +656,11 @@ func BenchmarkNewClusters(b *testing.B) {
 	o, err := overrides.New(e, overrides.Options{})
 	fatal.If(b, err)
 	for i := range 5000 {
-		o.For(store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
+		o.For(b.Context(), store.Key{Cluster: fmt.Sprint("c-", i), Namespace: "n", Target: "t"})
 	}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
-		o.For(store.Key{Cluster: fmt.Sprint("d-", i), Namespace: "n", Target: "t"})
+		o.For(b.Context(), store.Key{Cluster: fmt.Sprint("d-", i), Namespace: "n", Target: "t"})
 	}
 }
 
@@ -649,10 +674,10 @@ func BenchmarkFor(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
-			o.For(web)
+			o.For(b.Context(), web)
 			b.ReportAllocs()
 			for b.Loop() {
-				o.For(web)
+				o.For(b.Context(), web)
 			}
 		})
 	}
@@ -660,7 +685,7 @@ func BenchmarkFor(b *testing.B) {
 
 // of are the overrides for a target.
 func of(o *overrides.Overrides, key store.Key) []stages.Override {
-	all, _ := o.For(key)
+	all, _ := o.For(context.Background(), key)
 	return all
 }
 

@@ -130,7 +130,7 @@ func TestTheLogNamesUnreadableLists(t *testing.T) {
 	o, logs := watched(t, engine)
 	for range 2 {
 		for _, cluster := range []string{"demo", "third", "other"} {
-			if _, known := o.For(store.Key{Cluster: cluster, Namespace: "n", Target: "t"}); known != (broken[cluster] == nil) {
+			if _, known := o.For(t.Context(), store.Key{Cluster: cluster, Namespace: "n", Target: "t"}); known != (broken[cluster] == nil) {
 				t.Errorf("known of %s: %t", cluster, known)
 			}
 		}

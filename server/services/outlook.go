@@ -48,7 +48,7 @@ func (s *Targets) tell(ctx context.Context, target *setpointv1.Target, known *re
 		target.Outlook = &setpointv1.Outlook{Problem: "nobody asks any more, or the calls are refused; it is known again with the next decision"}
 		return
 	}
-	if around, unforeseen := s.around(target, known, use, in); around != nil {
+	if around, unforeseen := s.around(ctx, target, known, use, in); around != nil {
 		target.Outlook = conversion.OutlookWithStages(&known.History, in, &basis, next, interval, around, unforeseen)
 		return
 	}
@@ -64,7 +64,7 @@ func onlyTell(all []recommender.Adjustment) bool {
 
 // around returns what is around the next decision, nil if nothing is, nor was around the last one. unforeseen is a
 // stage of which it is not known what it does next, 0: none is known.
-func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse, in *recommender.Input) (a *stages.Around, unforeseen recommender.Stage) {
+func (s *Targets) around(ctx context.Context, target *setpointv1.Target, known *record.Record, use *setpointv1.SpecInUse, in *recommender.Input) (a *stages.Around, unforeseen recommender.Stage) {
 	a = &stages.Around{}
 	own := use.GetStages()
 	if proto.Size(own) == 0 {
@@ -73,7 +73,7 @@ func (s *Targets) around(target *setpointv1.Target, known *record.Record, use *s
 	a.Plan, _ = conversion.Stages(use.GetSpec(), own, in) // what is wrong with them is of another version
 	if of := s.targets.Overrides; of != nil {
 		var read bool
-		if a.Overrides, read = of.For(decision.ParseTarget(target.GetName())); !read {
+		if a.Overrides, read = of.For(ctx, decision.ParseTarget(target.GetName())); !read {
 			unforeseen = recommender.StageOverride
 		}
 	}
