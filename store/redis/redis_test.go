@@ -317,8 +317,8 @@ func TestWritesWaitForReplicas(t *testing.T) {
 				t.Errorf("in a batch: %v, %v", results, err)
 			}
 			// An attempt that the caller's time cuts off leaves the error of the one before.
-			cut := open(t, url, redistest.Prefix(t), func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout = 2, 500*time.Millisecond })
-			ctx, cancel := context.WithTimeout(t.Context(), 750*time.Millisecond)
+			cut := open(t, url, redistest.Prefix(t), func(o *redis.Options) { o.WaitReplicas, o.WaitTimeout, o.MaxAttempts = 2, 500*time.Millisecond, 1000 })
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // time for several, on a busy machine, too
 			defer cancel()
 			if err := cut.Ping(ctx); err == nil || !strings.Contains(err.Error(), "not acknowledged by enough replicas in time: 1 of 2") {
 				t.Errorf("with an attempt that was cut off: %v", err)
