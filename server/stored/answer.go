@@ -196,6 +196,14 @@ type cached struct {
 	at            int64
 }
 
+// failure is why polls get no count from records, of spec, history and observation.
+type failure struct {
+	*outcome
+	err error
+	of  [3]store.Version
+	at  int64
+}
+
 // counts reports whether the outcome was made from these records of spec and history, and
 // answers polls at that time.
 func (c *cached) counts(records []store.Record, now time.Time) bool {

@@ -1,6 +1,7 @@
 package stored
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -38,6 +39,7 @@ const (
 	customField    protowire.Number = 7
 	externalField  protowire.Number = 8
 	proposalsField protowire.Number = 9
+	nameField      protowire.Number = 1 // of Pod
 	timeField      protowire.Number = 1 // of CustomMetricValues and ExternalMetricSeries
 	valuesField    protowire.Number = 2
 )
@@ -132,6 +134,31 @@ func instants(record store.Record) (scaled *timestamppb.Timestamp, newest time.T
 		return nil, time.Time{}, &UnreadableError{"observation", invalid}
 	}
 	return scaled, newest, nil
+}
+
+// podsOf returns the names of the pods of a stored observation, and when they were observed, nil for never, without decoding
+// more: that would need memory, and who waits for some holds the observation.
+func podsOf(record store.Record) (names []string, observed *timestamppb.Timestamp, err error) {
+	var invalid, unnamed error
+	for f := range protofields.Of(record.Value, &invalid) {
+		switch f.Number {
+		case podsTimeField:
+			observed = &timestamppb.Timestamp{}
+			unnamed = cmp.Or(unnamed, proto.Unmarshal(f.Value, observed))
+		case podsField:
+			name := ""
+			for f := range protofields.Of(f.Value, &unnamed) {
+				if f.Number == nameField {
+					name = string(f.Value)
+				}
+			}
+			names = append(names, name)
+		}
+	}
+	if invalid = cmp.Or(invalid, unnamed); invalid != nil {
+		return nil, nil, &UnreadableError{"observation", invalid}
+	}
+	return names, observed, nil
 }
 
 // timeOf returns when an encoded metric was observed.

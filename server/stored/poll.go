@@ -2,6 +2,7 @@ package stored
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"hash/maphash"
 	"math"
@@ -182,8 +183,27 @@ func (q *question) noScale() error {
 	return fmt.Errorf("%w: it was not reported in the last %s", ErrNoScale, maxAge(q.spec))
 }
 
-// decide decides on a poll.
+// decide decides on a poll, unless an earlier one of the period had the same records, and it is known that no count comes of
+// them: nothing is recorded then, and each poll would decode the observation again.
 func (t *Targets) decide(ctx context.Context, q *question, fetched *Fetched) (*outcome, error) {
+	by := asker{q.key, q.poll.DryRun, q.poll.Current != nil && *q.poll.Current == 0}
+	now := t.options.Clock()
+	f := &failure{of: [...]store.Version{q.records[0].Version, q.records[1].Version, q.observed.Version}, at: now.UnixNano()}
+	if known, ok := t.failures.Get(by); ok && known.of == f.of && counts(known.at, period(q.spec), now) {
+		return known.outcome, known.err
+	}
+	var unreadable *UnreadableError
+	f.outcome, f.err = t.decideAnew(ctx, q, fetched)
+	switch o := f.outcome; {
+	// What the records do not tell is not known for other polls.
+	case f.err != nil && !errors.Is(f.err, ErrSelectorTerms) && !errors.As(f.err, &unreadable):
+	case f.err != nil, o.undecided != nil && (q.poll.DryRun || q.unrecorded) && proto.Size(o.recommendation) <= mostCached:
+		t.failures.Put(by, f)
+	}
+	return f.outcome, f.err
+}
+
+func (t *Targets) decideAnew(ctx context.Context, q *question, fetched *Fetched) (*outcome, error) {
 	observed, err := decodeObservation(q.observed)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,9 @@ package stored_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -68,6 +70,66 @@ func TestPollsDecodeAnObservationOnce(t *testing.T) {
 	}
 }
 
+// Nor does one do it after the other that gets no count from what is stored, until that changes or the period is over.
+func TestPollsWithoutACountDecodeAnObservationOnce(t *testing.T) { //nolint:paralleltest // It counts allocations.
+	engine, now, decides := memory.New(memory.Options{}), time.Unix(1_700_000_000, 0), 0
+	t.Cleanup(func() { _ = engine.Close() })
+	_, err := engine.Part(store.Fleets, 0)
+	fatal.If(t, err)
+	targets, err := stored.New(engine, stored.Options{
+		Clock: func() time.Time { return now },
+		Recommend: func(context.Context, *setpointv1.RecommendRequest, record.Poll) (*setpointv1.RecommendResponse, error) {
+			decides++
+			return &setpointv1.RecommendResponse{DesiredReplicas: 3, CurrentReplicas: 3, Action: "NONE", Status: &setpointv1.HorizontalPodAutoscalerStatus{}, Error: "no metric can be read"}, nil
+		},
+	})
+	fatal.If(t, err)
+	key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+	spec := &setpointv1.TargetSpec{Spec: &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10}}
+	_, _, err = targets.SetSpec(t.Context(), key, spec, "")
+	fatal.If(t, err)
+	report := &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}}
+	for i := range 4000 {
+		report.ExternalMetrics = append(report.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "m"}, Labels: map[string]string{"k": fmt.Sprint(i)}, Value: "1"})
+	}
+	_, err = targets.Report(t.Context(), key, report)
+	fatal.If(t, err)
+	poll := func() {
+		_, err = targets.Recommendation(t.Context(), key, stored.Poll{DryRun: true})
+	}
+	// Undecided, and not recorded.
+	for range 3 {
+		poll()
+	}
+	var undecided *stored.UndecidedError
+	if !errors.As(err, &undecided) || decides != 1 {
+		t.Errorf("decided %d times, want once; %v", decides, err)
+	}
+	now = now.Add(stored.DefaultPeriod)
+	if poll(); decides != 2 {
+		t.Errorf("decided %d times, want once in each period", decides)
+	}
+	// Refused.
+	selector := &setpointv1.LabelSelector{}
+	for i := range 200 {
+		selector.MatchExpressions = append(selector.MatchExpressions, &setpointv1.LabelSelectorRequirement{Key: fmt.Sprint("x", i), Operator: "DoesNotExist"})
+	}
+	spec.Spec.Metrics = []*setpointv1.MetricSpec{{Type: "External", External: &setpointv1.ExternalMetricSource{Metric: &setpointv1.MetricIdentifier{Name: "m", Selector: selector}}}}
+	_, _, err = targets.SetSpec(t.Context(), key, spec, "")
+	fatal.If(t, err)
+	poll()
+	allocations := testing.AllocsPerRun(3, poll)
+	if !errors.Is(err, stored.ErrSelectorTerms) || allocations > 4000 {
+		t.Errorf("%v takes %v allocations again", err, allocations)
+	}
+	report.ExternalMetrics = report.ExternalMetrics[:1]
+	_, err = targets.Report(t.Context(), key, report)
+	fatal.If(t, err)
+	if poll(); !errors.As(err, &undecided) {
+		t.Errorf("after a report that can be compared: %v", err)
+	}
+}
+
 // polledTargets are targets with one whose observation is large. One at a time has room to
 // decode, and each decision keeps the count; decodes counts them.
 func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key store.Key, decodes *atomic.Int32) {
@@ -130,16 +192,17 @@ func keep(ctx context.Context, engine store.Store, key store.Key, poll record.Po
 	return err
 }
 
-// queried are sources that fetch nothing.
-type queried struct{}
+// queried are sources that fetch nothing. They are called with the names of pods.
+type queried func(pods []string)
 
 func (queried) Check(store.Key, *setpointv1.TargetSpec) []validation.Violation { return nil }
-func (queried) Fetch(context.Context, store.Key, *setpointv1.TargetSpec, []string) (*stored.Fetched, error) {
+func (q queried) Fetch(_ context.Context, _ store.Key, _ *setpointv1.TargetSpec, pods []string) (*stored.Fetched, error) {
+	q(pods)
 	return &stored.Fetched{}, nil
 }
 
-// A spec that changes while its poll waits for memory has other queries, which need memory, too: nobody waits for some while
-// holding some, or all who do would wait for one another.
+// A spec that changes while its poll waits for memory has other queries: who waits for their sources holds no memory, and has
+// waited for none while holding the observation.
 func TestAPollHoldsNoMemoryWhileItWaitsForMore(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)
@@ -157,10 +220,15 @@ func TestAPollHoldsNoMemoryWhileItWaitsForMore(t *testing.T) {
 		}
 	}
 	var targets *stored.Targets
-	rooms, held := 0, 0
+	rooms, held, fetches := 0, 0, 0
 	polls := false
 	targets, err = stored.New(engine, stored.Options{
-		Clock: func() time.Time { return now }, Sources: queried{},
+		Clock: func() time.Time { return now }, Sources: queried(func(pods []string) {
+			fetches++
+			if rooms != fetches-1 || held != 0 || !slices.Equal(pods, []string{"web-0", "web-1"}) {
+				t.Errorf("fetch %d: %d rooms, %d held, for %q", fetches, rooms, held, pods)
+			}
+		}),
 		Room: func(ctx context.Context, _ int, free func()) (func(), bool, error) {
 			if !polls {
 				return func() {}, false, nil
@@ -169,7 +237,7 @@ func TestAPollHoldsNoMemoryWhileItWaitsForMore(t *testing.T) {
 				t.Error("it waits for memory while it holds some")
 			}
 			rooms++
-			waited := rooms == 2 // the first is for the names of pods
+			waited := rooms == 1
 			if waited {
 				free()
 				polls = false
@@ -190,12 +258,14 @@ func TestAPollHoldsNoMemoryWhileItWaitsForMore(t *testing.T) {
 	fatal.If(t, err)
 	_, _, err = targets.SetSpec(t.Context(), key, spec(10), "")
 	fatal.If(t, err)
-	_, err = targets.Report(t.Context(), key, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3, StatusReplicas: proto.Int32(3)}})
+	_, err = targets.Report(t.Context(), key, &setpointv1.ReportObservationRequest{
+		Scale: &setpointv1.Scale{SpecReplicas: 3, StatusReplicas: proto.Int32(3)}, Pods: []*setpointv1.Pod{{Name: "web-0", Phase: "Running"}, {Name: "web-1"}},
+	})
 	fatal.If(t, err)
 	polls = true
 	_, err = targets.Recommendation(t.Context(), key, stored.Poll{})
 	fatal.If(t, err)
-	if rooms != 4 || held != 0 {
-		t.Errorf("%d rooms, want 4; %d are held", rooms, held)
+	if rooms != 2 || fetches != 2 || held != 0 {
+		t.Errorf("%d rooms and %d fetches, want 2 of each; %d are held", rooms, fetches, held)
 	}
 }

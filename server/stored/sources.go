@@ -112,7 +112,7 @@ func (t *Targets) fetch(ctx context.Context, key store.Key, spec *setpointv1.Tar
 		}
 		return fetched, nil
 	}
-	pods, err := t.podNames(ctx, spec, record, now)
+	pods, err := podNames(spec, record, now)
 	if err != nil {
 		return nil, err
 	}
@@ -140,30 +140,18 @@ func Unfetched(spec *setpointv1.TargetSpec, query *setpointv1.MetricQuery, messa
 	return []*setpointv1.MetricError{failed}
 }
 
-// podNames returns the names of the reported pods, if a query concerns pods. It reserves
-// memory for the report only while it reads them, not while metrics are fetched.
-func (t *Targets) podNames(ctx context.Context, spec *setpointv1.TargetSpec, record store.Record, now time.Time) ([]string, error) {
+// podNames returns the names of the reported pods, if a query concerns pods.
+func podNames(spec *setpointv1.TargetSpec, record store.Record, now time.Time) ([]string, error) {
 	perPod := func(i int) bool {
 		m := spec.GetSpec().GetMetrics()[i]
 		return ofUsage(m) || m.GetType() == "Pods"
 	}
-	names := []string{}
 	if !slices.ContainsFunc(queriedMetrics(spec), perPod) {
-		return names, nil
+		return []string{}, nil
 	}
-	leave, _, err := t.options.Room(ctx, len(record.Value), func() {})
-	if err != nil {
-		return nil, err
-	}
-	defer leave()
-	observed, err := decodeObservation(record)
-	if err != nil {
-		return nil, err
-	}
-	if (ages{now, maxAge(spec)}).fresh(observed.GetPodsTime()) {
-		for _, pod := range observed.GetPods() {
-			names = append(names, pod.GetName())
-		}
+	names, at, err := podsOf(record)
+	if err != nil || !(ages{now, maxAge(spec)}).fresh(at) {
+		return []string{}, err
 	}
 	return names, nil
 }

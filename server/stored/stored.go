@@ -62,6 +62,8 @@ type Targets struct {
 	observations store.PartStore
 	// outcomes caches the latest outcomes.
 	outcomes *bounded.Map[asker, *cached]
+	// failures caches why polls had none.
+	failures *bounded.Map[asker, *failure]
 	// decisions tell a poll that another one of its target has decided since it loaded the records.
 	decisions counters
 }
@@ -88,7 +90,7 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
 	}
-	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes), decisions: counters{seed: maphash.MakeSeed()}}
+	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes), failures: bounded.New[asker, *failure](mostOutcomes), decisions: counters{seed: maphash.MakeSeed()}}
 	var err error
 	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
 		return nil, err
