@@ -52,6 +52,9 @@ with a shared key.`,
 			if err := s.server.ValidateURL(); s.server.URL != "" && err != nil {
 				refuse("webhook-url", "%v", err)
 			}
+			if (s.server.CertFile == "") != (s.server.KeyOfCertFile == "") {
+				refuse("webhook-tls-cert-file", "must be given together with --webhook-tls-key-file")
+			}
 		},
 		Open: s.open,
 	}
