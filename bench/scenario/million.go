@@ -95,7 +95,7 @@ func (s *stage) pages(c *client.Client) ([]report.Figure, error) {
 		parent string
 		size   int32
 		goal   *report.Goal
-	}{{"clusters/-/namespaces/-", 100, report.AtMost(20)}, {"clusters/prod/namespaces/-", 250, nil}, {"clusters/prod/namespaces/shop-00001", 100, report.AtMost(20)}} {
+	}{{"clusters/-/namespaces/-", 100, report.AtMost(20)}, {"clusters/prod/namespaces/-", 1000, nil}, {"clusters/prod/namespaces/shop-00001", 100, report.AtMost(20)}} {
 		p50 := report.Figure{Name: fmt.Sprintf("page of %d, %s, p50", of.size, of.parent), Unit: "ms", Goal: of.goal}
 		p99 := report.Figure{Name: fmt.Sprintf("page of %d, %s, p99", of.size, of.parent), Unit: "ms"}
 		for range s.Runs {

@@ -96,7 +96,7 @@ func (s *Targets) decisionsOf(ctx context.Context, name string) (*record.Record,
 // decision's id follows, because it may be logged by then.
 const afterRecord = "pending-"
 
-// logPage reads a page of the log: fewer entries if they have more than maxListBytes, but at least one. It skips invalid
+// logPage reads a page of the log: fewer entries if they need more than pageRoom, but at least one. It skips invalid
 // entries.
 func (s *Targets) logPage(ctx context.Context, target, position string, size int) (*setpointv1.ListDecisionsResponse, error) {
 	for {
@@ -104,10 +104,10 @@ func (s *Targets) logPage(ctx context.Context, target, position string, size int
 		if err != nil {
 			return nil, ofLog(ctx, target, err)
 		}
-		page, room, fit := &setpointv1.ListDecisionsResponse{NextPageToken: next}, maxListBytes, 0
+		page, room, fit := &setpointv1.ListDecisionsResponse{NextPageToken: next}, pageRoom, 0
 		for _, value := range values {
 			d := decisionlog.Read(value)
-			if room -= proto.Size(d); room < 0 && fit > 0 {
+			if room -= proto.Size(d) + bytesPerEntry*entriesOfStatus(d.GetCurrentMetrics()); room < 0 && fit > 0 {
 				break
 			}
 			if fit++; d != nil {

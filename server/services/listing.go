@@ -24,6 +24,32 @@ import (
 // it. How many lists load at a time is limited before (admission.ReadInTurn).
 const listedAtOnce = 50
 
+// A page ends where its records take pageRoom, in bytes, so that it costs no more than a request of no bytes may, and the
+// usual thousand targets are one page. A metric, or a label of its selector, takes as long to be read and to be written as
+// JSON as bytesPerEntry more of others, and a byte of a record that is not shown an eighth of one that is.
+const pageRoom, bytesPerEntry, unshownPerByte = 1536 << 10, 48, 8
+
+func entriesOfSpec(spec *setpointv1.HorizontalPodAutoscalerSpec) (n int) {
+	for _, m := range spec.GetMetrics() {
+		n += 1 + labelsOf(m.GetObject()) + labelsOf(m.GetPods()) + labelsOf(m.GetExternal())
+	}
+	return n
+}
+
+func entriesOfStatus(metrics []*setpointv1.MetricStatus) (n int) {
+	for _, m := range metrics {
+		n += 1 + labelsOf(m.GetObject()) + labelsOf(m.GetPods()) + labelsOf(m.GetExternal())
+	}
+	return n
+}
+
+func labelsOf(m interface {
+	GetMetric() *setpointv1.MetricIdentifier
+}) int {
+	selector := m.GetMetric().GetSelector()
+	return len(selector.GetMatchLabels()) + len(selector.GetMatchExpressions())
+}
+
 // listRequest is what requests of lists by key have.
 type listRequest interface {
 	proto.Message
@@ -72,7 +98,7 @@ func (s *Targets) list(ctx context.Context, method string, of store.Store, req l
 }
 
 // appendTargets adds the existing targets to a list, with their specs in use if the request wants them:
-// only as many as fit into the room, in bytes, but at least one. It returns how many of the keys it
+// only as many as fit into the room, but at least one. It returns how many of the keys it
 // covered.
 func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTargetsResponse, req *setpointv1.ListTargetsRequest, keys []store.Key, room *int) (kept int, err error) {
 	loaded, errs := s.targets.Load(ctx, keys)
@@ -94,7 +120,9 @@ func (s *Targets) appendTargets(ctx context.Context, response *setpointv1.ListTa
 				target.SpecInUse = decision.SpecInUse(&known)
 			}
 		}
-		if *room -= proto.Size(target) + len(loaded[i].Value)/unshownPerByte; *room < 0 && i > 0 {
+		*room -= proto.Size(target) + len(loaded[i].Value)/unshownPerByte
+		*room -= bytesPerEntry * (entriesOfStatus(target.GetStatus().GetCurrentMetrics()) + entriesOfSpec(target.GetSpecInUse().GetSpec()))
+		if *room < 0 && i > 0 {
 			return i, nil
 		}
 		response.Targets = append(response.Targets, target)

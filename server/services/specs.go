@@ -148,23 +148,18 @@ func (s *Targets) GetTargetSpec(ctx context.Context, req *setpointv1.GetTargetSp
 	return &setpointv1.GetTargetSpecResponse{TargetSpec: spec}, nil
 }
 
-// maxListBytes limits the targets, specs or decisions of a page, in bytes, so that a page costs no more than a request of no
-// bytes may: those with the most labels need some 120 ns a byte to be read and written as JSON. A byte of a record that is
-// not shown takes a sixteenth of that.
-const maxListBytes, unshownPerByte = 320 << 10, 16
-
 // ListTargetSpecs returns a page of stored specs.
 func (s *Targets) ListTargetSpecs(ctx context.Context, req *setpointv1.ListTargetSpecsRequest) (*setpointv1.ListTargetSpecsResponse, error) {
 	response := &setpointv1.ListTargetSpecsResponse{}
-	room := maxListBytes
+	room := pageRoom
 	var err error
 	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargetSpecs_FullMethodName, s.stored.Specs(), req, func(keys []store.Key) (int, bool, error) {
-		specs, kept, err := s.stored.SpecsOf(ctx, keys, room)
+		specs, kept, err := s.stored.SpecsOf(ctx, keys, func(spec *setpointv1.TargetSpec) bool {
+			room -= proto.Size(spec) + bytesPerEntry*entriesOfSpec(spec.GetSpec())
+			return room >= 0
+		})
 		if err != nil {
 			return 0, false, apierror.OfStored(ctx, req.GetParent(), err)
-		}
-		for _, spec := range specs {
-			room -= proto.Size(spec)
 		}
 		if req.GetFleetsOnly() {
 			specs = slices.DeleteFunc(specs, func(spec *setpointv1.TargetSpec) bool { return spec.GetFleet() == nil })

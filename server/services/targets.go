@@ -83,7 +83,7 @@ func (s *Targets) specOf(ctx context.Context, name string) (*setpointv1.TargetSp
 // ListTargets returns a page of the targets that the caller may read.
 func (s *Targets) ListTargets(ctx context.Context, req *setpointv1.ListTargetsRequest) (*setpointv1.ListTargetsResponse, error) {
 	response := &setpointv1.ListTargetsResponse{}
-	room := maxListBytes
+	room := pageRoom
 	var err error
 	response.NextPageToken, err = s.list(ctx, setpointv1.TargetService_ListTargets_FullMethodName, s.targets.Store(), req, func(keys []store.Key) (kept int, full bool, err error) {
 		kept, err = s.appendTargets(ctx, response, req, keys, &room)

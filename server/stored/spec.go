@@ -67,10 +67,10 @@ func (t *Targets) Spec(ctx context.Context, key store.Key) (*setpointv1.TargetSp
 	return decodeSpec(key, record)
 }
 
-// SpecsOf returns the stored specs of keys, in their order, without missing ones, as many
-// as fit into that many bytes, but at least one: kept is the number of keys covered. An
-// unreadable one has only its name.
-func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (specs []*setpointv1.TargetSpec, kept int, err error) {
+// SpecsOf returns the stored specs of keys, in their order, without missing ones, until one
+// does not fit, but at least one: kept is the number of keys covered. An unreadable one has
+// only its name.
+func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, fits func(*setpointv1.TargetSpec) bool) (specs []*setpointv1.TargetSpec, kept int, err error) {
 	records, err := t.specs.LoadBatch(ctx, keys)
 	var failed store.BatchError
 	if err != nil && !errors.As(err, &failed) {
@@ -84,15 +84,15 @@ func (t *Targets) SpecsOf(ctx context.Context, keys []store.Key, bytes int) (spe
 			specs = append(specs, &setpointv1.TargetSpec{Name: keys[i].String()})
 			continue
 		}
-		if bytes -= len(record.Value); bytes < 0 && i > 0 {
-			return specs, i, nil
-		}
 		if len(record.Value) == 0 {
 			continue // deleted since it was listed
 		}
 		spec, err := decodeSpec(keys[i], record)
 		if err != nil {
 			spec = &setpointv1.TargetSpec{Name: keys[i].String(), Etag: etag(record.Version)}
+		}
+		if !fits(spec) && i > 0 {
+			return specs, i, nil
 		}
 		specs = append(specs, spec)
 	}

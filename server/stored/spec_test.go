@@ -132,7 +132,7 @@ func TestASpecThatCanNotBeReadIsListedByItsName(t *testing.T) {
 	for _, key := range keys {
 		set(t, targets, key.Target)
 	}
-	specs, kept, err := targets.SpecsOf(t.Context(), keys, 1<<20)
+	specs, kept, err := targets.SpecsOf(t.Context(), keys, func(*setpointv1.TargetSpec) bool { return true })
 	if err != nil || kept != 3 || len(specs) != 3 {
 		t.Fatalf("SpecsOf = %v, %d, %v", specs, kept, err)
 	}
@@ -142,7 +142,7 @@ func TestASpecThatCanNotBeReadIsListedByItsName(t *testing.T) {
 		}
 	}
 	e.unreadable[keyOf("b")] = store.ErrUnavailable
-	if _, _, err := targets.SpecsOf(t.Context(), keys, 1<<20); !errors.Is(err, store.ErrUnavailable) {
+	if _, _, err := targets.SpecsOf(t.Context(), keys, func(*setpointv1.TargetSpec) bool { return true }); !errors.Is(err, store.ErrUnavailable) {
 		t.Errorf("of a store that is away: %v", err)
 	}
 }
