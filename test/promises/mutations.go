@@ -44,7 +44,7 @@ var Mutations = []Mutation{
 	{"a shard that does not respond refuses and delays no decision", "TestAShardDoesNotRespond", "server/overrides/overrides.go",
 		"case c.failure.Load() != nil:", "case false:"},
 	{"a shard that does not respond refuses and delays no decision", "TestABatchReadsItsClustersTogether", "server/decision/batch.go",
-		"\tt.awaitOverrides(b.queues)\n", ""},
+		"\tt.awaitOverrides(ctx, b.queues)\n", ""},
 	{"stages of a request cost what their bytes do", "TestLongListsOfStagesAreNotRead", "server/conversion/stages.go",
 		"return list[:min(most, len(list))]", "return list"},
 	{"stages of a request cost what their bytes do", "TestManyUnknownZones", "server/conversion/stages_schedules.go",
