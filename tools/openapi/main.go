@@ -13,7 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
+	"strings"
 
 	"github.com/getkin/kin-openapi/openapi2"
 	"github.com/getkin/kin-openapi/openapi2conv"
@@ -94,6 +96,7 @@ func convert(name string) (*openapi3.T, error) {
 	for _, scheme := range document.Components.SecuritySchemes {
 		*scheme.Value = openapi3.SecurityScheme{Type: "http", Scheme: "bearer", Description: scheme.Value.Description}
 	}
+	streams(document.Paths)
 	if err := addRules(document.Components.Schemas); err != nil {
 		return nil, err
 	}
@@ -107,6 +110,24 @@ func convert(name string) (*openapi3.T, error) {
 		return nil, err
 	}
 	return read, read.Validate(context.Background())
+}
+
+// streams says what the answers of streams are, for which the gateway has no words: lines, and errors of two forms, both of
+// which fit one schema.
+func streams(paths *openapi3.Paths) {
+	for _, item := range paths.Map() {
+		for _, operation := range item.Operations() {
+			lines := operation.Responses.Status(http.StatusOK).Value
+			if !strings.Contains(*lines.Description, "streaming") {
+				continue
+			}
+			*lines.Description = "A stream of lines, each a JSON object: a result, or, as the last line, the error that ended the stream."
+			status := openapi3.NewSchemaRef("#/components/schemas/Status", nil)
+			operation.Responses.Default().Value.Content["application/json"].Schema.Value = &openapi3.Schema{
+				AllOf: openapi3.SchemaRefs{status}, Properties: openapi3.Schemas{"error": status},
+			}
+		}
+	}
 }
 
 // alone gives each $ref that the gateway wrote beside other words an object of its own, in allOf:
