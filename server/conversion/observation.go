@@ -19,18 +19,19 @@ func ObservationViolations(report *setpointv1.ReportObservationRequest, now time
 	r.strict = true
 	r.pods(report.GetPods())
 	r.podMetrics(report.GetPodMetrics())
-	selector := func(m *setpointv1.MetricIdentifier, place string) {
+	identity := func(m *setpointv1.MetricIdentifier, object *setpointv1.CrossVersionObjectReference, place string) {
+		r.identified(m, object, func() string { return place })
 		if _, err := metricSelector(labelSelector(m.GetSelector())); err != nil {
 			r.refuse(place+".metric.selector", "Invalid value: "+err.Error())
 		}
 	}
 	for i, m := range report.GetCustomMetrics() {
-		selector(m.GetMetric(), fmt.Sprintf("customMetrics[%d]", i))
+		identity(m.GetMetric(), m.GetDescribedObject(), fmt.Sprintf("customMetrics[%d]", i))
 		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
 		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
 	}
 	for i, m := range report.GetExternalMetrics() {
-		selector(m.GetMetric(), fmt.Sprintf("externalMetrics[%d]", i))
+		identity(m.GetMetric(), nil, fmt.Sprintf("externalMetrics[%d]", i))
 		r.quantity(m.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
 		r.time(m.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
 	}

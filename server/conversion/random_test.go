@@ -3,6 +3,7 @@ package conversion_test
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -120,6 +121,12 @@ func TestRandomRequestsAreDecided(t *testing.T) {
 				pod.Name = string(rune('a' + j))
 			}
 			req.MetricErrors = nil
+			req.CustomMetrics = slices.DeleteFunc(req.CustomMetrics, func(v *setpointv1.CustomMetric) bool {
+				return len(conversion.Unidentified(v.GetMetric(), v.GetDescribedObject())) > 0
+			})
+			req.ExternalMetrics = slices.DeleteFunc(req.ExternalMetrics, func(v *setpointv1.ExternalMetric) bool {
+				return len(conversion.Unidentified(v.GetMetric(), nil)) > 0
+			})
 		}
 		if i%8 != 0 {
 			req.ScaleError, req.SelectorProblem = nil, nil

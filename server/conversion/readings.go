@@ -218,6 +218,31 @@ func describe(metrics []wanted) string {
 	return strings.Join(names, ", ")
 }
 
+// Unidentified returns the fields of a reading without which it is of no metric: the spec has names of metrics and
+// objects. A value of a pod counts without the pod's name, as in Kubernetes. Without an object the reading is a series.
+func Unidentified(metric *setpointv1.MetricIdentifier, object *setpointv1.CrossVersionObjectReference) (missing []string) {
+	if metric.GetName() == "" {
+		missing = append(missing, "metric.name")
+	}
+	if object == nil {
+		return missing
+	}
+	if object.GetKind() == "" {
+		missing = append(missing, "describedObject.kind")
+	}
+	if object.GetName() == "" && object.GetKind() != "Pod" {
+		missing = append(missing, "describedObject.name")
+	}
+	return missing
+}
+
+// identified refuses a reading that is of no metric.
+func (r *reader) identified(metric *setpointv1.MetricIdentifier, object *setpointv1.CrossVersionObjectReference, place func() string) {
+	for _, field := range Unidentified(metric, object) {
+		r.refuse(place()+"."+field, "Required value: without it the value is of no metric")
+	}
+}
+
 // customMetrics assigns values of pods and objects.
 func (j *joiner) customMetrics(values []*setpointv1.CustomMetric) {
 	for i, v := range values {
@@ -226,6 +251,7 @@ func (j *joiner) customMetrics(values []*setpointv1.CustomMetric) {
 		}
 		milli := j.milli(v.GetValue(), func() string { return fmt.Sprintf("customMetrics[%d].value", i) })
 		taken := j.time(v.GetTimestamp(), func() string { return fmt.Sprintf("customMetrics[%d].timestamp", i) })
+		j.identified(v.GetMetric(), v.GetDescribedObject(), func() string { return fmt.Sprintf("customMetrics[%d]", i) })
 		var err error
 		if j.found, err = j.matcher.Custom(j.found[:0], v, j.namespace, &j.selectors); err != nil {
 			j.refuse(fmt.Sprintf("customMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())
@@ -273,6 +299,7 @@ func (j *joiner) externalMetrics(series []*setpointv1.ExternalMetric) {
 		}
 		milli := j.milli(v.GetValue(), func() string { return fmt.Sprintf("externalMetrics[%d].value", i) })
 		taken := j.time(v.GetTimestamp(), func() string { return fmt.Sprintf("externalMetrics[%d].timestamp", i) })
+		j.identified(v.GetMetric(), nil, func() string { return fmt.Sprintf("externalMetrics[%d]", i) })
 		var err error
 		if j.found, err = j.matcher.External(j.found[:0], v, &j.selectors); err != nil {
 			j.refuse(fmt.Sprintf("externalMetrics[%d].metric.selector", i), "Invalid value: "+err.Error())

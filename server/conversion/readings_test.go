@@ -7,7 +7,10 @@ import (
 	"strings"
 	"testing"
 
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 )
 
 // Selectors in JSON, for both sides of a match.
@@ -189,6 +192,34 @@ func TestReadingsOfNoMetricAreNotedInExplanationsOnly(t *testing.T) {
 	}
 	if got := input(t, request(t, fmt.Sprintf(text, false))).Notes; len(got) != 0 {
 		t.Errorf("without an explanation there are notes: %q", got)
+	}
+}
+
+// A reading that can be of no metric is refused: nothing else would tell its caller. The name of a pod may be missing,
+// as in Kubernetes.
+func TestReadingsWithoutNamesAreRefused(t *testing.T) {
+	t.Parallel()
+	const nameless = " Required value: without it the value is of no metric"
+	readings := `"customMetrics": [{"metric": {}, "describedObject": {}, "value": "1"}, {"metric": {"name": "rps"}, "describedObject": {"kind": "Service"}, "value": "1"},
+			{"metric": {"name": "rps"}, "describedObject": {"kind": "Pod"}, "value": "1"}],
+		"externalMetrics": [{"metric": {"name": "q"}, "value": "1"}, {"metric": {}, "labels": {"a": "b"}, "value": "1"}]`
+	want := []string{
+		"customMetrics[0].metric.name:" + nameless, "customMetrics[0].describedObject.kind:" + nameless, "customMetrics[0].describedObject.name:" + nameless,
+		"customMetrics[1].describedObject.name:" + nameless, "externalMetrics[1].metric.name:" + nameless,
+	}
+	texts := func(violations []validation.Violation) (out []string) {
+		for _, v := range violations {
+			out = append(out, v.Field+": "+v.Description)
+		}
+		return out
+	}
+	req := request(t, `{"scale": {}, "spec": {"metrics": [{"type": "Pods", "pods": {"metric": {"name": "rps"}}}]}, `+readings+`}`)
+	if _, violations := conversion.Input(req, recommender.DefaultOptions()); !slices.Equal(texts(violations), want) {
+		t.Errorf("a request: got %q, want %q", texts(violations), want)
+	}
+	report := &setpointv1.ReportObservationRequest{CustomMetrics: req.GetCustomMetrics(), ExternalMetrics: req.GetExternalMetrics()}
+	if got := texts(conversion.ObservationViolations(report, decided)); !slices.Equal(got, want) {
+		t.Errorf("a report: got %q, want %q", got, want)
 	}
 }
 

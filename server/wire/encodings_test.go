@@ -175,7 +175,7 @@ func TestReadingsThatAreAlike(t *testing.T) {
 		for _, o := range []*setpointv1.CrossVersionObjectReference{
 			object("Pod", "a", "v1"), object("Pod", "b", "v1"), object("Pod", "b", "x/v1"), object("Pod", "a", "x/v1"), object("Pod", "", ""), object("pod", "a", "v1"),
 			object("Namespace", "shop", "v1"), object("Namespace", "kept", "v1"), object("Namespace", "n", "v1"), object("Namespace", "shop", "x/v1"),
-			object("Service", "a", "v1"), object("Service", "b", ""), {},
+			object("Service", "a", "v1"), object("Service", "b", ""),
 		} {
 			values = append(values, &setpointv1.CustomMetric{Metric: metric, DescribedObject: o, Value: "1"})
 		}

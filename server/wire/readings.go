@@ -250,13 +250,13 @@ func (r *Request) newMatch(field []byte, ofNamespace bool) *match {
 	selectors := conversion.NewSelectors(r.budget)
 	var err error
 	for _, v := range request.GetCustomMetrics() {
-		m.refused = m.refused || len(validation.Structure(v)) > 0
+		m.refused = m.refused || len(validation.Structure(v)) > 0 || len(conversion.Unidentified(v.GetMetric(), v.GetDescribedObject())) > 0
 		m.metrics, err = matcher.Custom(m.metrics, v, namespace, selectors)
 		m.refused = m.refused || err != nil
 	}
 	for _, v := range request.GetExternalMetrics() {
 		simple := len(field) <= simpleSeries && v.GetMetric() != nil && v.GetMetric().GetSelector() == nil
-		m.refused = m.refused || !simple && len(validation.Structure(v)) > 0
+		m.refused = m.refused || !simple && len(validation.Structure(v)) > 0 || len(conversion.Unidentified(v.GetMetric(), nil)) > 0
 		m.metrics, err = matcher.External(m.metrics, v, selectors)
 		m.refused = m.refused || err != nil
 	}

@@ -255,7 +255,7 @@ func (r maker) readings(req *setpointv1.RecommendRequest) {
 		case "Object":
 			object := m.GetObject().GetDescribedObject()
 			if object.GetKind() == "Namespace" && r.chance(50) {
-				object = &setpointv1.CrossVersionObjectReference{Kind: "Namespace", Name: oneOf(r.Rand, "shop", "x", "")}
+				object = &setpointv1.CrossVersionObjectReference{Kind: "Namespace", Name: oneOf(r.Rand, "shop", "x", "other")}
 			}
 			custom(m.GetObject().GetMetric(), object)
 		case "External":

@@ -243,9 +243,9 @@ func TestRequiredFieldsAreWhatTheServiceRequires(t *testing.T) {
 }
 
 var (
-	// matchesNothing are fields of samples and selectors without which a request is taken: such a sample is of no metric
-	// of the spec, and of such a selector Kubernetes' controller says that it is wrong.
-	matchesNothing = regexp.MustCompile(`Metrics\[0\]\.(metric\.name|describedObject\.(kind|name)) |\.matchExpressions\[0\]\.(key|operator) `)
+	// matchesNothing are fields of selectors without which a request is taken: Kubernetes' controller says that such a
+	// selector is wrong.
+	matchesNothing = regexp.MustCompile(`\.matchExpressions\[0\]\.(key|operator) `)
 	// oneOfSeveral are fields of which one must be set, or one that another refers to.
 	oneOfSeveral = regexp.MustCompile(`^\.(scale|pin|fleet|specs?|metrics|workload|load|workload\.usagePerLoad|spec\.metrics|spec\.minReplicas|options|options\.scaleToZero) |` +
 		`\.(metrics\[\d\]\.\w+|target\.(averageUtilization|averageValue|value)|scaleTargetRef\.apiVersion) |` +

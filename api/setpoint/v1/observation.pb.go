@@ -704,7 +704,8 @@ type CustomMetric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The metric. Required.
 	Metric *MetricIdentifier `protobuf:"bytes,1,opt,name=metric,proto3" json:"metric,omitempty"`
-	// The pod (kind "Pod") or other object that the value describes. Required.
+	// The pod (kind "Pod") or other object that the value describes. Required. As in
+	// Kubernetes, the value of a pod counts even if the metrics API leaves its name empty.
 	DescribedObject *CrossVersionObjectReference `protobuf:"bytes,2,opt,name=described_object,json=describedObject,proto3" json:"described_object,omitempty"`
 	// When it was measured. For display; its age matters only with stages.freshness.
 	Timestamp *timestamppb.Timestamp `protobuf:"bytes,3,opt,name=timestamp,proto3" json:"timestamp,omitempty"`
