@@ -114,7 +114,7 @@ var deleting = map[string]bool{
 // unary is the interceptor.
 func (r *retrier) unary(ctx context.Context, method string, req, reply any, cc *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
 	if !isRepeatable(method, req) {
-		return invoke(ctx, method, req, reply, cc, options...)
+		return worded(invoke(ctx, method, req, reply, cc, options...))
 	}
 	r.budget.deposit()
 	ctx = spread(ctx)
@@ -137,6 +137,7 @@ type told struct{ err error }
 // by notes the error of an attempt, and returns it as the call's: of an attempt that ran out of time also what an earlier one
 // was told.
 func (t *told) by(err error) error {
+	err = worded(err)
 	switch {
 	case status.Code(err) != codes.DeadlineExceeded && !errors.Is(err, errSilent) && !errors.Is(err, errWatchSilent):
 		t.err = err
@@ -146,6 +147,16 @@ func (t *told) by(err error) error {
 		return status.ErrorProto(s)
 	}
 	return err
+}
+
+// worded gives words to an error that has none, as gRPC leaves that of an answer without a status.
+func worded(err error) error {
+	s := status.Convert(err).Proto() // nil for none
+	if s == nil || s.GetMessage() != "" {
+		return err
+	}
+	s.Message = "the server ended the call without a message; is the address that of Setpoint's gRPC, and does each proxy before it pass on trailers?"
+	return status.ErrorProto(s)
 }
 
 // shouldRetry waits for the next attempt after a failed one, and reports whether to make it.

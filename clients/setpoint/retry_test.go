@@ -516,6 +516,32 @@ func TestACallThatIsCutOffIsTriedAgain(t *testing.T) {
 	}
 }
 
+// gRPC has no words of its own for an answer without a status, as of a web server or a proxy that drops trailers.
+func TestAnErrorWithoutAMessageSaysWhatToCheck(t *testing.T) {
+	t.Parallel()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/grpc")
+	}))
+	server.Config.Protocols = new(http.Protocols)
+	server.Config.Protocols.SetUnencryptedHTTP2(true)
+	server.Start()
+	t.Cleanup(server.Close)
+	client, err := setpoint.New(server.Listener.Addr().String(), setpoint.WithRetry(setpoint.Retry{MaxAttempts: 1}))
+	fatal.If(t, err)
+	t.Cleanup(func() { _ = client.Close() })
+	_, repeatable := client.Recommend(t.Context(), queue(web, 3, 50))
+	_, other := setpointv1.NewTargetServiceClient(client.Conn()).SetTargetSpec(t.Context(), &setpointv1.SetTargetSpecRequest{})
+	batch := client.BatchRecommend(t.Context(), []*setpointv1.RecommendRequest{queue(web, 3, 50)})
+	var watch error
+	for _, watch = range client.WatchDecisions(t.Context(), &setpointv1.WatchDecisionsRequest{Parent: web}, nil) {
+	}
+	for name, err := range map[string]error{"a call": repeatable, "a call that is sent once": other, "a batch": batch[0].Err, "a watch": watch} {
+		if wantCode(t, err, codes.Unknown); !strings.Contains(err.Error(), "without a message; is the address that of Setpoint's gRPC") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestOneAttemptMeansNoRetries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &fake{recommend: failing(problem(codes.Unavailable))}
