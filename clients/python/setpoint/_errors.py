@@ -76,4 +76,10 @@ def of_rpc(error: grpc.RpcError) -> Error:
             # What the transport says of the code wins: it may have ended the call itself.
             if status.code == error.code().value[0]:
                 return of_status(status)
-    return Error(error.code(), error.details() or "")
+    words = error.details() or ""
+    if words in ("", "No status received"):
+        words = (
+            "the server ended the call without a message; is the address that of Setpoint's gRPC, "
+            "and does each proxy before it pass on trailers?"
+        )
+    return Error(error.code(), words)

@@ -305,5 +305,11 @@ function errorOf(error: grpc.ServiceError, timeIsOver: boolean): SetpointError {
       // The code alone must do.
     }
   }
-  return fromStatus(error.code, error.details, []);
+  if (error.code === grpc.status.UNIMPLEMENTED && error.details === "No message received") { // the method is there
+    return new SetpointError("INTERNAL", "the server ended the call without an answer");
+  }
+  return fromStatus(error.code, /^(Received HTTP status code 200)?$/.test(error.details) ? wordless : error.details, []);
 }
+
+/** What an error says for which gRPC has no words, or none that tell more than an answer without a status does. */
+const wordless = "the server ended the call without a message; is the address that of Setpoint's gRPC, and does each proxy before it pass on trailers?";
