@@ -180,6 +180,12 @@ func TestCompletionAndVersion(t *testing.T) {
 			t.Errorf("%s: exit code %d, %s", shell, got.Code, got.Stderr)
 		}
 	}
+	// Directive 4 keeps the shell from offering files, 0 does not.
+	for _, tt := range []struct{ flag, want string }{{"--profile", ":4"}, {"--file", ":0"}, {"-o", "json"}} {
+		if got := run(t, "", "__complete", "simulate", tt.flag, ""); got.Code != 0 || !strings.Contains(got.Stdout, tt.want) {
+			t.Errorf("simulate %s: %q instead of %s", tt.flag, got.Stdout, tt.want)
+		}
+	}
 	if got := run(t, "", "version"); got.Code != 0 || !strings.HasPrefix(got.Stdout, "setpoint version ") {
 		t.Errorf("version: %+v", got)
 	}

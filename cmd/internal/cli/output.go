@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -52,13 +53,21 @@ func (o *OutputFlag) Set(form string) error {
 // NewOutputFlag returns the flag's value; the first form is the default.
 func NewOutputFlag(forms ...string) *OutputFlag { return &OutputFlag{Form: forms[0], forms: forms} }
 
-// completing has the shell complete the forms of -o, of a command and of those below it.
+// ofFiles matches the names of values that are files or folders.
+var ofFiles = regexp.MustCompile(`(?i)file|folder|path`)
+
+// completing has the shell complete the forms of -o, and names of files only where a flag takes them, of a command and
+// of those below it.
 func completing(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(func(f *pflag.Flag) {
-			if o, is := f.Value.(*OutputFlag); is { // it fails only for what is registered twice, to the same effect
-				_ = cmd.RegisterFlagCompletionFunc(f.Name, cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp))
+			complete := cobra.NoFileCompletions
+			if o, is := f.Value.(*OutputFlag); is {
+				complete = cobra.FixedCompletions(o.forms, cobra.ShellCompDirectiveNoFileComp)
+			} else if value, _ := pflag.UnquoteUsage(f); ofFiles.MatchString(value) {
+				return
 			}
+			_ = cmd.RegisterFlagCompletionFunc(f.Name, complete) // it fails only for what is registered twice, to the same effect
 		})
 	}
 	for _, below := range cmd.Commands() {
