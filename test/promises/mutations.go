@@ -268,6 +268,8 @@ var Mutations = []Mutation{
 		"\tif err := a.samples(request,", "\tif q.poll.Max != nil {\n\t\trequest.Spec.MaxReplicas = *q.poll.Max\n\t}\n\tif err := a.samples(request,"},
 	{"pollers' bounds move neither", "TestPollersWithBoundsDoNotMoveEachOther", "server/stored/poll.go",
 		"\tif err := a.samples(request,", "\tif q.poll.Max != nil {\n\t\trequest.Spec.MaxReplicas = *q.poll.Max\n\t}\n\tif err := a.samples(request,"},
+	{"whatever polls ask, an observation", "TestPollsWithoutACountDecodeAnObservationOnce", "server/stored/poll.go",
+		"ok && known.of == f.of &&", "ok && false &&"},
 	{"whatever polls ask, an observation", "TestPollsDecodeAnObservationOnce", "server/stored/poll.go",
 		"answered := answers(&q.record, q.spec, q.now)", "answered := false && answers(&q.record, q.spec, q.now)"},
 	{"polls that wait for fetches are bounded", "TestPollsThatMayWait", "sources/door.go",
