@@ -428,7 +428,8 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	}
 	p.digest, p.replicas = digest, m.replicas(spec, member, digest)
 	seat.Last = p.replicas.SpecReplicas
-	if p.silent {
+	if p.silent { // what it showed on its way is not so any more, however long it stays silent
+		p.replicas.StatusReplicas = seat.Last
 		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
 	}
 	seat.Waits = m.MissedSince != 0

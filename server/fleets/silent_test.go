@@ -115,3 +115,54 @@ func TestMembersOfAFleetAtZeroLearnThatItIsOff(t *testing.T) {
 		}
 	}
 }
+
+// A member falls silent when it is told other than it was before, while the replicas of that still come or go: it counts with
+// what it was told, so that the other one gets what is needed beyond that, and nothing more.
+func TestWhatASilentMemberShowedOnItsWayIsOver(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		told  [3]int32 // each of the two
+		queue int32    // of the one that calls, once the other one is silent
+		wants [2]int32 // of the one that calls: while the other one is silent, and once it is lost
+	}{
+		"down and up": {[3]int32{5, 3, 5}, 120, [2]int32{7, 12}},
+		"up and down": {[3]int32{3, 5, 3}, 64, [2]int32{3, 7}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := start(t, onMemory())
+			spec := queueFleet(2, 20, east, west)
+			spec.Stages, spec.Fleet.OnLost = &setpointv1.Stages{Guards: &setpointv1.Guards{IgnoreSurge: true}}, "SHIFT"
+			s.set(t, spec)
+			has := map[string]int32{east: test.told[0], west: test.told[0]}
+			call := func(name string, queue, observed int32) {
+				has[name] = s.call(t, member(name, has[name], queue, func(r *setpointv1.RecommendRequest) { r.Scale.StatusReplicas = &observed })).GetDesiredReplicas()
+			}
+			call(east, 10*test.told[0], test.told[0])
+			call(west, 10*test.told[0], test.told[0]) // decides
+			for i := range 2 {
+				for _, wait := range []time.Duration{14 * time.Second, time.Second} { // they tell their queues, and learn what is decided
+					s.Clock.Advance(wait)
+					call(east, 10*test.told[i+1], has[east])
+					call(west, 10*test.told[i+1], test.told[0])
+				}
+			}
+			if m := s.fleet(t).GetMembers()[1]; m.GetShare() != test.told[2] || m.GetSpecReplicas() != test.told[1] || m.GetStatusReplicas() != test.told[0] {
+				t.Fatalf("the last call of the member: %v", m)
+			}
+			for period := range 22 {
+				queue, want := test.queue, test.wants[0]
+				switch {
+				case period < 3:
+					queue, want = 10*test.told[2], test.told[2]
+				case period >= 20:
+					want = test.wants[1]
+				}
+				s.Clock.Advance(15 * time.Second)
+				if call(east, queue, has[east]); has[east] != want {
+					t.Fatalf("after %d periods: %d, want %d; %v", period+1, has[east], want, s.fleet(t))
+				}
+			}
+		})
+	}
+}
