@@ -237,22 +237,48 @@ func nominal(in *recommender.Input, count int32) {
 	in.Sums.Pods = int(scaledCount(int32(in.Sums.Pods), count, all))
 	in.Sums.Ready = int(scaledCount(int32(in.Sums.Ready), count, all))
 	for i := range in.Sums.Metrics {
-		m := &in.Sums.Metrics[i]
-		for _, g := range []*recommender.GroupSums{&m.Ready, &m.Missing, &m.Unready} {
-			g.Pods = scaledCount(g.Pods, count, all)
-			g.Requests = scaled(g.Requests, count, all)
-			g.Filled = scaled(g.Filled, count, all)
-		}
-		m.Ignored = scaledCount(m.Ignored, count, all)
+		scaleSums(&in.Sums.Metrics[i], count, all)
 	}
 }
 
-// scaledCount returns n × count/all, rounded, and at least 1 of any.
+// settle makes what a silent member told that of the replicas that count of it: others were still coming or going, or not ready
+// yet. Fewer would leave less for the other members than their own load needs, which can be nothing; more would hide that
+// these need more.
+func (d *Digest) settle(spec *recommender.Spec, replicas int32) {
+	replicas = min(replicas, MostPods) // of many members they add up
+	if d.Pods > 0 {
+		d.Pods, d.Ready = replicas, replicas
+	}
+	for i := range min(len(d.Metrics), len(spec.Metrics)) {
+		m := &d.Metrics[i].Sums
+		m.Missing.Pods = sum(m.Missing.Pods, m.Unready.Pods)
+		m.Missing.Requests += m.Unready.Requests
+		if target := spec.Metrics[i].Target.AverageUtilization; target != nil {
+			m.Missing.Filled += scaled(m.Unready.Requests, max(100, *target), 100)
+		}
+		m.Unready = recommender.GroupSums{}
+		if pods := sum(m.Ready.Pods, m.Missing.Pods); pods > 0 {
+			scaleSums(m, replicas, pods)
+		}
+	}
+}
+
+// scaleSums makes the sums of all pods those of count.
+func scaleSums(m *recommender.MetricSums, count, all int32) {
+	for _, g := range []*recommender.GroupSums{&m.Ready, &m.Missing, &m.Unready} {
+		g.Pods = scaledCount(g.Pods, count, all)
+		g.Requests = scaled(g.Requests, count, all)
+		g.Filled = scaled(g.Filled, count, all)
+	}
+	m.Ignored = scaledCount(m.Ignored, count, all)
+}
+
+// scaledCount returns n × count/all, rounded, and at least 1 of any unless count is 0.
 func scaledCount(n, count, all int32) int32 {
 	if n <= 0 {
 		return n
 	}
-	return int32(min(max(1, (int64(n)*int64(count)+int64(all)/2)/int64(all)), math.MaxInt32))
+	return int32(min(max(min(1, int64(count)), (int64(n)*int64(count)+int64(all)/2)/int64(all)), math.MaxInt32))
 }
 
 // scaled returns v × count/all, rounded toward 0.

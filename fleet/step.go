@@ -430,6 +430,7 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	seat.Last = p.replicas.SpecReplicas
 	if p.silent { // what it showed on its way is not so any more, however long it stays silent
 		p.replicas.StatusReplicas = seat.Last
+		digest.settle(&spec.Engine, seat.Last)
 		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
 	}
 	seat.Waits = m.MissedSince != 0

@@ -660,6 +660,49 @@ func TestSilentMemberKeepsTheShareThatItLearnt(t *testing.T) {
 	}
 }
 
+// As many pods of a silent member count as it has replicas, though its last call shows others, or that they start: the share of
+// the one that calls is what its own load needs.
+func TestPodsOnTheirWayInSilenceAreThere(t *testing.T) {
+	for name, tt := range map[string]struct {
+		usage, later int64 // of the pods of both before, and of the one that calls, in percent of the target and of its load then
+		start        bool  // the last call shows the new pods, which are not ready
+		shares       []int32
+		want         int32
+	}{
+		"they come":     {200, 20, false, []int32{8, 8}, 3},
+		"they start":    {200, 20, true, []int32{8, 8}, 3},
+		"they are gone": {60, 220, false, []int32{3, 2}, 5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, utilization(90), 4, 4)
+			w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+			w.usage(90, "a", "b")
+			w.run(minute)
+			w.usage(90*tt.usage/100, "a", "b")
+			w.learn() // they tell it
+			w.now = w.now.Add(w.spec.Period)
+			a, b := w.of("a"), w.of("b")
+			w.call(a) // decides
+			w.call(b)
+			if tt.start {
+				b.ready = 4
+				w.call(b)
+			}
+			w.want("told", tt.shares...)
+			b.silent = true
+			load := 90 * int64(a.replicas)
+			for period := range 20 {
+				if period == 4 {
+					load = load * tt.later / 100
+				}
+				a.usage = load / int64(max(1, a.replicas))
+				w.run(w.spec.Period)
+			}
+			w.want("while b is silent", tt.want, tt.shares[1])
+		})
+	}
+}
+
 // What a member does not do is seen at its next call, and the part that was done counts for policies.
 func TestPartlyAppliedChangeIsAnEvent(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
