@@ -36,6 +36,8 @@ const (
 	// readAgain is how long a spec counts without being read again: a caller that stored it may have died before
 	// it changed the record.
 	readAgain = time.Minute
+	// grows is by how many bytes calls lengthen a record, as a rule.
+	grows = 256
 	// mostTogether limits the calls of a batch that one swap answers.
 	mostTogether = 64
 )
@@ -148,11 +150,15 @@ func (f *Fleets) enter(ctx context.Context, key store.Key) (leave func(), err er
 	}
 	select {
 	case t.taken <- struct{}{}:
-		return func() { <-t.taken; done() }, nil
-	case <-ctx.Done():
-		done()
-		return nil, ctx.Err()
+	default: // only who waits has the context make a timer
+		select {
+		case t.taken <- struct{}{}:
+		case <-ctx.Done():
+			done()
+			return nil, ctx.Err()
+		}
 	}
+	return func() { <-t.taken; done() }, nil
 }
 
 // errNoFleet means that there is no spec of a fleet.
@@ -418,7 +424,7 @@ func pause(ctx context.Context, lost int) {
 // nil if it must be read.
 func (f *Fleets) swap(ctx context.Context, k *known, calls []*call) (theirs *known, done bool, err error) {
 	last := calls[len(calls)-1]
-	value := last.next.append(make([]byte, 0, 1024))
+	value := last.next.append(make([]byte, 0, k.size+grows))
 	if len(value) > mostBytes {
 		return nil, false, apierror.OverLimit("maxHistoryBytes", mostBytes, fmt.Sprintf("the record of the fleet would take %d bytes: it has too many members and metrics", len(value)))
 	}

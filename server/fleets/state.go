@@ -61,7 +61,7 @@ func (s *state) append(b []byte) []byte {
 	b = append(binary.AppendUvarint(b, uint64(len(s.spec))), s.spec...)
 	bare := s.fleet
 	bare.History = nil
-	value := fleet.AppendRecord(nil, &bare)
+	value := fleet.AppendRecord(make([]byte, 0, cap(b)), &bare)
 	b = append(binary.AppendUvarint(b, uint64(len(value))), value...)
 	b = binary.AppendUvarint(b, uint64(len(s.clusters)*clusterBytes))
 	for _, c := range s.clusters {
