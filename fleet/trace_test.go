@@ -1138,13 +1138,24 @@ func TestHostileMemberIsBounded(t *testing.T) {
 func lies(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
 	w.spec.Engine.MaxReplicas, w.spec.Members[2].Max = 30, 6
+	a, b, c := w.of("a"), w.of("b"), w.of("c")
+	a.least, b.least = 3, 2
+	others := func(when string) {
+		t.Helper()
+		w.run(w.spec.Period)
+		if a, b := a.answer.Share, b.answer.Share; a < 3 || b < 2 || a+b > 30 {
+			t.Fatalf("%s the others get %d and %d, which want at least 3 and 2", when, a, b)
+		}
+	}
 	w.run(minute)
-	c := w.of("c")
 	for _, lie := range []func(d *Digest){
 		func(d *Digest) { d.Scale.SpecReplicas, d.Scale.StatusReplicas = 1<<30, -1<<30 },
 		func(d *Digest) { d.Metrics[0].Sums.Ready.Usage = 1 << 62 },
 		func(d *Digest) { d.Metrics[0].Sums.Ready.Usage = -1 << 62 },
 		func(d *Digest) { d.Pods, d.Ready = MostPods, MostPods; d.Metrics[0].Sums.Ready.Pods = MostPods },
+		func(d *Digest) { d.Metrics[0].Sums.Ready = recommender.GroupSums{Pods: 4, Requests: 1 << 40} }, // idle ones
+		func(d *Digest) { d.Min = w.spec.OwnMin("c", 1<<30) },
+		func(d *Digest) { d.Scale.SpecReplicas, d.Max, d.Placed, d.Unplaced = 0, 0, 0, MostPods },
 	} {
 		for range 40 {
 			in := &recommender.Input{Spec: w.spec.Engine, Options: w.spec.Options, Scale: recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}}
@@ -1160,7 +1171,10 @@ func lies(t *testing.T) {
 			if answer.Share > 6 || answer.Share < 0 || answer.Total > 30 || answer.Total < 1 {
 				t.Fatalf("%+v", answer)
 			}
-			w.run(15 * time.Second)
+			others("while it calls")
+		}
+		for range 6 { // what it has told counts
+			others("once it is silent")
 		}
 	}
 }

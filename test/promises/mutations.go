@@ -65,6 +65,8 @@ var Mutations = []Mutation{
 		"if !k.spec.members[j.Target] || k.taken[j.Target] {", "if k.spec.members == nil {"},
 	{"who is not a member of a fleet learns no more of it", "TestNamesOfMembersDoNotLeak", "server/fleets/answer.go",
 		"active.Status != recommender.ConditionTrue && active.Reason != recommender.ScalingDisabled {", "false {"},
+	{"a member of a fleet that lies", "TestHostileMemberIsBounded", "fleet/step.go",
+		"member.Min, digest.Min, spec.ceiling(member)", "member.Min, 0, spec.ceiling(member)"},
 	{"a member of a fleet never decides alone", "TestAMemberOfAFleetGetsItsShareOnly", "clients/setpoint/check.go",
 		"case member && f == nil:", "case false:"},
 	{"the spec of a fleet that was replaced or deleted decides nothing more", "TestAnInstanceWithAnOldSpecReadsAgain", "server/fleets/fleets.go",
