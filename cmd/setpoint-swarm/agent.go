@@ -67,7 +67,7 @@ config file.`,
 func (s *settings) list() []config.Setting {
 	return []config.Setting{
 		dockerHost(&s.dockerHost),
-		config.String(&s.nodesAddress, "nodes-address", "`host:port` to receive reports of setpoint-swarm node on; empty disables it"),
+		config.String(&s.nodesAddress, "nodes-address", "`host:port` to receive reports of setpoint-swarm node on; empty disables it", config.AddressOrNone),
 		config.String(&s.nodesSecret, "nodes-secret-file", "`file` with the secrets that nodes sign reports with, one a line, all accepted; read for each report"),
 		config.String(&s.nodesTLS.CAFile, "nodes-tls-ca-file", "PEM `file` of the CAs that sign nodes' certificates, whose common name is the node's id; in place of a secret"),
 		config.String(&s.nodesTLS.CertFile, "nodes-tls-cert-file", "PEM `file` of the certificate that the agent shows to nodes; read at each handshake"),

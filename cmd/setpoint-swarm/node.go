@@ -52,7 +52,7 @@ func (s *nodeSettings) list() config.List {
 		config.String(&s.tls.ServerName, "agent-tls-server-name", "expected `name` in the agent's certificate; empty means the host of the address"),
 		config.Duration(&s.interval, "interval", "time between two reads of all containers, 1s to 10m: the window of the usage that is reported", config.Within(time.Second, 10*time.Minute)),
 		config.Duration(&s.timeout, "request-timeout", "timeout of one request to the engine or to the agent", config.Positive),
-		config.String(&s.adminAddress, "admin-address", "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /debug/pprof/; empty disables it"),
+		config.String(&s.adminAddress, "admin-address", "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, /debug/pprof/; empty disables it", config.AddressOrNone),
 	}, s.log.List()...)}}
 }
 

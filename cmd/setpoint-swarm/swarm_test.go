@@ -44,6 +44,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		code int
 	}{
 		{"reports of anybody", append(agent, "--nodes-address=:1"), "--nodes-address: needs either --nodes-secret-file or", cli.ExitSettings},
+		{"reports at no address", append(agent, "--nodes-address=abc", "--nodes-secret-file="+good), `--nodes-address: "abc" is not host:port`, cli.ExitSettings},
 		{"a secret for nothing", append(agent, "--nodes-secret-file="+good), "--nodes-address: is required", cli.ExitSettings},
 		{"a secret and certificates", append(agent, "--nodes-address=:1", "--nodes-secret-file="+good, "--nodes-tls-ca-file=a", "--nodes-tls-cert-file=b", "--nodes-tls-key-file=c"), "--nodes-secret-file: can't be used together with the --nodes-tls flags", cli.ExitSettings},
 		{"half a certificate", append(agent, "--nodes-address=:1", "--nodes-tls-cert-file=b"), "--nodes-tls-ca-file: must be given together with --nodes-tls-cert-file and --nodes-tls-key-file", cli.ExitSettings},

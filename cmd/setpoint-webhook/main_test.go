@@ -23,6 +23,7 @@ func TestSettingsAreChecked(t *testing.T) {
 		{"the URL is required", []string{"--webhook-url="}, "--webhook-url: is required", cli.ExitSettings},
 		{"the keys are required", []string{"--webhook-key-file="}, "--webhook-key-file: is required", cli.ExitSettings},
 		{"http to another machine", []string{"--webhook-url=http://scheduler"}, "--webhook-url: the URL is http to another machine", cli.ExitSettings},
+		{"an admin address without a port", []string{"--admin-address=9092"}, `--admin-address: "9092" is not host:port`, cli.ExitSettings},
 		{"half a certificate", []string{"--webhook-url=https://scheduler", "--webhook-tls-cert-file=cert.pem"}, "--webhook-tls-cert-file: must be given together with --webhook-tls-key-file", cli.ExitSettings},
 		{"a URL with a password", []string{"--webhook-url=https://root:s3cret@scheduler"}, "--webhook-url: the URL must have no user", cli.ExitSettings},
 		{"a secret that is too short", []string{"--webhook-key-file=" + short}, "at least 32 characters", cli.ExitUsage},

@@ -58,7 +58,7 @@ func (s *Settings) List(own []config.Setting) config.List {
 			config.Duration(&s.DrainTimeout, "drain-timeout", "how long shutdown waits for reconciles in flight", config.Positive),
 		}},
 		{Title: "Admin address, log and recording", Settings: append(append([]config.Setting{
-			config.String(&s.AdminAddress, daemon.AdminFlag, "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, "+StatusPath+", /shadow, /debug/pprof/; empty disables it"),
+			config.String(&s.AdminAddress, daemon.AdminFlag, "`host:port` of the admin server, plain HTTP without credentials: /metrics, /healthz, /readyz, "+StatusPath+", /shadow, /debug/pprof/; empty disables it", config.AddressOrNone),
 		}, s.Log.List()...), s.Record.list()...)},
 	}
 }

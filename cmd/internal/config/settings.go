@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -160,6 +162,41 @@ func Required(text string) error {
 		return errors.New("is required")
 	}
 	return nil
+}
+
+// AddressOrNone is the bound of an address to listen on, which may be empty.
+func AddressOrNone(address string) error {
+	if address == "" {
+		return nil
+	}
+	return Address(address)
+}
+
+// Address is the bound of an address to listen on: host:port, or :port.
+func Address(address string) error {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q is not host:port, such as 127.0.0.1:9090, or :9090 for all interfaces", address)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("%q: the port must be a number from 0 to 65535", address)
+	}
+	if host != "" && net.ParseIP(host) == nil && !isHostName(host) {
+		return fmt.Errorf("%q: %q is neither an IP address nor the name of a host", address, host)
+	}
+	return nil
+}
+
+// isHostName reports whether a name is a valid host name, whether or not the host exists.
+func isHostName(name string) bool {
+	for _, c := range []byte(name) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_', c == '%', c == ':':
+		default:
+			return false
+		}
+	}
+	return true
 }
 
 type number interface {

@@ -1,8 +1,7 @@
 package serve
 
 import (
-	"net"
-	"strconv"
+	"strings"
 
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
 )
@@ -23,16 +22,11 @@ func (s *settings) validateAddresses(refuse config.Refuse) (right bool) {
 	right = true
 	taken := map[string]string{}
 	for _, a := range s.addresses() {
-		host, port, err := net.SplitHostPort(a.address)
-		number, numberErr := strconv.ParseUint(port, 10, 16)
+		err := config.Address(a.address)
 		switch other := taken[a.address]; {
 		case err != nil:
-			refuse(a.flag, "%q is not host:port, such as 127.0.0.1:9090, or :9090 for all interfaces", a.address)
-		case numberErr != nil:
-			refuse(a.flag, "%q: the port must be a number from 0 to 65535", a.address)
-		case host != "" && net.ParseIP(host) == nil && !isHostName(host):
-			refuse(a.flag, "%q: %q is neither an IP address nor the name of a host", a.address, host)
-		case other != "" && number != 0:
+			refuse(a.flag, "%v", err)
+		case other != "" && !strings.HasSuffix(a.address, ":0"):
 			refuse(a.flag, "%s is also the address of --%s: give each its own", a.address, other)
 		default:
 			taken[a.address] = a.flag
@@ -41,16 +35,4 @@ func (s *settings) validateAddresses(refuse config.Refuse) (right bool) {
 		right = false
 	}
 	return right
-}
-
-// isHostName reports whether a name is a valid host name, whether or not the host exists.
-func isHostName(name string) bool {
-	for _, c := range []byte(name) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_', c == '%', c == ':':
-		default:
-			return false
-		}
-	}
-	return true
 }
