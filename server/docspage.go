@@ -21,6 +21,7 @@ const docsPage = `<!DOCTYPE html>
   <link rel="icon" type="image/png" sizes="32x32" href="favicon-32x32.png">
   <link rel="icon" type="image/png" sizes="16x16" href="favicon-16x16.png">
   <link rel="stylesheet" type="text/css" href="page.css">
+  <script src="page.js"></script>
 </head>
 <body>
 <main>
@@ -29,7 +30,6 @@ const docsPage = `<!DOCTYPE html>
 </main>
 <script src="swagger-ui-bundle.js"></script>
 <script src="swagger-ui-standalone-preset.js"></script>
-<script src="page.js"></script>
 </body>
 </html>
 `
@@ -51,11 +51,25 @@ main > h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-
 .swagger-ui :is(.parameter__in, .prop-format) { color: #505050; }
 .swagger-ui .btn.authorize { color: #1a6b46; border-color: #1a6b46; }
 .swagger-ui .btn.authorize svg { fill: #1a6b46; }
+.swagger-ui .btn.cancel { color: #b3261e; border-color: #b3261e; }
+.swagger-ui .btn.execute { background: #1c63ad; border-color: #1c63ad; }
 .swagger-ui .opblock.opblock-get .opblock-summary-method { background: #1c63ad; }
 .swagger-ui .opblock.opblock-post .opblock-summary-method { background: #1a6b46; }
 .swagger-ui .opblock.opblock-put .opblock-summary-method { background: #8a5200; }
 .swagger-ui .opblock.opblock-patch .opblock-summary-method { background: #0d6b59; }
 .swagger-ui .opblock.opblock-delete .opblock-summary-method { background: #b3261e; }
+/* Swagger UI has no dark colours: all but those of methods and examples give way to few. */
+@media screen {
+  .dark { color-scheme: dark; }
+  .dark body { background: #0d1016; }
+  .dark .swagger-ui { color: #e8ecf2; }
+  .dark .swagger-ui :not(.opblock-summary-method, .microlight, .microlight *, .backdrop-ux) { color: inherit !important; background-color: transparent !important; border-color: #374252 !important; }
+  .dark .swagger-ui :is(a, .info .title small):not(.nostyle) { color: #62b6ec !important; }
+  .dark .swagger-ui :is(input, select, textarea) { background: #1a202b !important; appearance: auto !important; }
+  .dark .swagger-ui :is(.modal-ux, .scheme-container) { background-color: #141922 !important; }
+  .dark .swagger-ui :is(.parameter__name.required span, .errors h4), .dark .swagger-ui .parameter__name.required::after { color: #ff8f4d !important; }
+  .dark .swagger-ui svg { fill: currentColor !important; }
+}
 @media (max-width: 720px) {
   .swagger-ui .wrapper { padding: 0 10px; }
   .swagger-ui :is(.opblock-tag, .opblock-summary-control, .opblock .opblock-section-header) { flex-wrap: wrap; }
@@ -64,7 +78,17 @@ main > h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-
   .swagger-ui .scheme-container .schemes { flex-wrap: wrap; }
 }
 `
-	docsScript = `window.onload = function () {
+	docsScript = `// The colours are those that were chosen on the page (web/src/theme.ts), else the system's.
+var system = matchMedia("(prefers-color-scheme: dark)");
+function paint() {
+  var chosen = null;
+  try { chosen = localStorage.getItem("setpoint.theme"); } catch (e) { /* Storage is refused. */ }
+  document.documentElement.className = chosen === "dark" || (chosen !== "light" && system.matches) ? "dark" : "";
+}
+paint();
+system.addEventListener("change", paint);
+addEventListener("storage", paint);
+window.onload = function () {
   window.ui = SwaggerUIBundle({
     url: "..` + openapiPath + `",
     dom_id: "#swagger-ui",
@@ -84,9 +108,10 @@ main > h1 { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-
     defaultModelsExpandDepth: -1,
     syntaxHighlight: { theme: "obsidian" },
   });
-  // Who has no mouse scrolls examples with the keyboard.
+  // Who has no mouse scrolls examples with the keyboard, and who does not see is told what a field is for.
   new MutationObserver(function () {
     document.querySelectorAll("pre.microlight:not([tabindex])").forEach(function (e) { e.tabIndex = 0; });
+    document.querySelectorAll("textarea.body-param__text:not([aria-label])").forEach(function (e) { e.setAttribute("aria-label", "Body of the request"); });
   }).observe(document.body, { childList: true, subtree: true });
 };
 `

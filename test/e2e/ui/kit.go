@@ -386,6 +386,7 @@ func (p *page) accessible() {
 	}
 	for _, theme := range themes {
 		p.scheme(theme)
+		eval[float64](p, `new Promise(requestAnimationFrame)`) // scripts are told before it
 		p.wait("in the theme "+theme, `matchMedia("(prefers-color-scheme: `+theme+`)").matches && document.getAnimations().every((a) => a.playState !== "running" || a.effect?.getComputedTiming().endTime === Infinity)`)
 		p.accessibleIn(theme)
 	}
