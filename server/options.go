@@ -111,7 +111,7 @@ func DefaultOptions() Options {
 
 		MaxWatchers:          1000,
 		MaxWatchersPerCaller: 100,
-		WatchHeartbeat:       15 * time.Second,
+		WatchHeartbeat:       5 * time.Second,
 
 		MaxSimulations:    1,
 		MaxSimulationWork: 100_000_000,

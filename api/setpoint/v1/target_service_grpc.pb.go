@@ -63,8 +63,8 @@ type TargetServiceClient interface {
 	//     stream has ended: nothing is lost or repeated.
 	//  2. Read fast enough: the queue of a stream is bounded. Dropped decisions are counted as
 	//     missed; ListDecisions may still have them.
-	//  3. Expect responses without a decision: a heartbeat every 15 s, with a newer
-	//     resume_token.
+	//  3. Expect responses without a decision: a heartbeat every 5 s, of older servers every
+	//     15 s, with a newer resume_token.
 	WatchDecisions(ctx context.Context, in *WatchDecisionsRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[WatchDecisionsResponse], error)
 	// Stores the spec of a target, for callers that send none: GetRecommendation, and
 	// adapters for other systems' protocols. It replaces an existing spec. A stored spec
@@ -240,8 +240,8 @@ type TargetServiceServer interface {
 	//     stream has ended: nothing is lost or repeated.
 	//  2. Read fast enough: the queue of a stream is bounded. Dropped decisions are counted as
 	//     missed; ListDecisions may still have them.
-	//  3. Expect responses without a decision: a heartbeat every 15 s, with a newer
-	//     resume_token.
+	//  3. Expect responses without a decision: a heartbeat every 5 s, of older servers every
+	//     15 s, with a newer resume_token.
 	WatchDecisions(*WatchDecisionsRequest, grpc.ServerStreamingServer[WatchDecisionsResponse]) error
 	// Stores the spec of a target, for callers that send none: GetRecommendation, and
 	// adapters for other systems' protocols. It replaces an existing spec. A stored spec

@@ -15,7 +15,7 @@ from setpoint._transport import Transport
 from setpoint.v1 import target_service_pb2 as targets
 
 _PATH = "/setpoint.v1.TargetService/WatchDecisions"
-# For how long a watch may hear nothing, in seconds. A service gives a sign of life every 15 s: two
+# For how long a watch may hear nothing, in seconds. An older service gives a sign of life every 15 s: two
 # may be lost.
 _SILENCE = 45.0
 # For how long a watch waits at most because it was told to, in seconds. A call's own time bounds that; a watch has

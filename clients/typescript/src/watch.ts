@@ -10,7 +10,7 @@ export interface WatchOptions {
   interrupted?: (error: SetpointError) => void;
 }
 
-/** For how long a watch may hear nothing. A service gives a sign of life every 15 s: two may be lost. */
+/** For how long a watch may hear nothing. An older service gives a sign of life every 15 s: two may be lost. */
 const silenceMs = 45_000;
 
 /** For how long a watch waits at most because it was told to. A call's own time bounds that; a watch has none, and must not be silent for days because of one wrong answer. */
