@@ -107,6 +107,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 		t.Errorf("the order is %q", rows)
 	}
 	// What nobody knows since 50 minutes is not drawn.
+	p.wait("the line of the first", `document.querySelector("#row-0 .spark circle") !== null`)
 	if cx, _ := strconv.ParseFloat(eval[string](p, `document.querySelector("#row-0 .spark circle").getAttribute("cx")`), 64); cx < 10 || cx > 30 {
 		t.Errorf("the line of a target that nobody asked for since 50 minutes ends at %g of 128 pixels of the last hour", cx)
 	}
@@ -197,6 +198,44 @@ func TestAPhone(t *testing.T) {
 	p.waitText("per replica")
 	p.wait("a reading and a reason", `document.querySelector(".row .c-metric").offsetHeight > 0 && document.querySelector(".row .c-why").offsetHeight > 0`)
 	p.screenshot("phone")
+	p.size(320, 844)
+	if cut := eval[string](p, `(() => {
+		const cell = document.querySelector(".row .c-state");
+		cell.innerHTML = ["<i>≈</i>Rate limited", "<i>⇅</i>Flapping", "+2"].map((words) => '<span class="chip">' + words + "</span>").join("");
+		return [...cell.children].filter((chip) => {
+			const range = document.createRange(), of = chip.getBoundingClientRect();
+			range.selectNodeContents(chip.lastChild);
+			const word = range.getBoundingClientRect();
+			return word.top < of.bottom && word.right > of.right || of.right > cell.getBoundingClientRect().right;
+		}).map((chip) => chip.innerText).join();
+	})()`); cut != "" {
+		t.Errorf("at 320 words are cut: %s", cut)
+	}
+}
+
+// The line of the last hour is drawn once the log was read: what the stream repeats of it until then would end in a count of the past.
+func TestALineIsOfTheWholeHour(t *testing.T) {
+	s := site(t, "--allow-evaluation-time")
+	for i, load := range []int{30, 90, 30} {
+		r := request("web-00", "queue", load)
+		r.EvaluationTime = timestamppb.New(time.Now().Add(time.Duration(i-3) * 10 * time.Minute))
+		recommend(t, s, r)
+	}
+	p := s.blank(t)
+	p.before(`{
+		const real = fetch;
+		const answer = new Promise((resolve) => window.answer = resolve);
+		window.fetch = async (to, init) => (String(to.url ?? to).includes("/decisions?") && await answer, real(to, init));
+	}`)
+	p.goTo("/ui/")
+	p.waitText("Live")
+	p.waitText("per replica")
+	time.Sleep(time.Second) // in which the stream has repeated all
+	if eval[bool](p, `document.querySelector(".spark .line") !== null`) {
+		t.Error("a line is drawn before the log was read")
+	}
+	eval[int](p, `(answer(), 0)`)
+	p.wait("the line", `document.querySelector(".spark .line") !== null`)
 }
 
 // On a narrow phone the name of a target has the width of the page, and its count is below it.

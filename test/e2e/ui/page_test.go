@@ -3,6 +3,7 @@
 package ui
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"log"
@@ -146,6 +147,73 @@ func TestThePageBelowAPath(t *testing.T) {
 	p.waitText("RecommendationService")
 }
 
+// silentBody waits before it hands out what came.
+type silentBody struct {
+	io.ReadCloser
+	wait func()
+}
+
+func (b silentBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	b.wait()
+	return n, err
+}
+
+// A connection may be gone without a word. The page says so soon, not when the client gives it up after 45 s, and goes on
+// where it was.
+func TestAConnectionThatIsGoneWithoutAWord(t *testing.T) {
+	s := site(t)
+	recommend(t, s, request("web-00", "queue", 60))
+	to, err := url.Parse(s.origin)
+	fatal.If(t, err)
+	var gone atomic.Bool
+	wait := func(ctx context.Context) {
+		for gone.Load() && ctx.Err() == nil {
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	proxy := &httputil.ReverseProxy{
+		FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
+		ModifyResponse: func(r *http.Response) error {
+			r.Body = silentBody{r.Body, func() { wait(r.Request.Context()) }}
+			return nil
+		},
+	}
+	shown := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		wait(r.Context())
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(shown.Close)
+	t.Cleanup(func() { gone.Store(false) })
+	behind := &siteOf{Instance: s.Instance, origin: shown.URL}
+	list, target := behind.open(t, "/ui/"), behind.open(t, webPage)
+	pages := []*page{list, target}
+	for _, p := range pages {
+		p.wait("a stream", `document.querySelector(".live.is-live") !== null`)
+	}
+	time.Sleep(13 * time.Second) // in which nothing is decided
+	for _, p := range pages {
+		if !eval[bool](p, `document.querySelector(".live.is-live") !== null`) {
+			t.Errorf("a stream without decisions: %s", p.text())
+		}
+	}
+	began := time.Now()
+	gone.Store(true)
+	for _, p := range pages {
+		p.waitText("Reconnecting…")
+	}
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("the pages said that they are live for %s", took)
+	}
+	list.waitText("Not up to date")
+	recommend(t, s, request("web-01", "queue", 60))
+	gone.Store(false)
+	list.waitText("web-01")
+	for _, p := range pages {
+		p.wait("a stream again", `document.querySelector(".live.is-live") !== null`)
+	}
+}
+
 // The API's description keeps working under its policy.
 func TestDocumentation(t *testing.T) {
 	p := site(t).open(t, "/docs/")
@@ -154,11 +222,23 @@ func TestDocumentation(t *testing.T) {
 	p.size(320, 800)
 	eval[int](p, `([...document.querySelectorAll(".opblock-summary-control")].find(e => e.innerText.includes(":recommend")).click(), 0)`)
 	p.waitText("Try it out")
+	p.click(".try-out__btn")
+	p.waitText("Execute")
 	p.accessible()
 	if wide := eval[int](p, `document.documentElement.scrollWidth`); wide > 320 {
 		t.Errorf("at 320 the page is %d wide", wide)
 	}
 	p.screenshot("documentation")
+	background := func(scheme, chosen, want string) {
+		t.Helper()
+		p.scheme(scheme)
+		eval[int](p, `(localStorage.setItem("setpoint.theme", "`+chosen+`"), 0)`)
+		p.goTo("/docs/")
+		p.wait("as chosen", `getComputedStyle(document.body).backgroundColor === "`+want+`"`)
+	}
+	background("dark", "", "rgb(13, 16, 22)")
+	background("dark", "light", "rgb(250, 250, 250)")
+	background("light", "dark", "rgb(13, 16, 22)")
 }
 
 // Injected content that the policy forbids must neither run nor be loaded.

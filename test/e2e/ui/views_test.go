@@ -162,9 +162,12 @@ func TestATargetTellsItsStory(t *testing.T) {
 	}
 	p.accessible()
 	p.screenshot("target")
+	// Who looks for what was at 03:10 knows that time, not how long ago it is.
+	p.wait("when it was", `/^\d\d:\d\d:\d\d · (just now|\d+ \w+ ago)$/.test(document.querySelector(".decision .d-time").innerText)`)
 	p.tabTo("button.decision")
 	p.press(kb.ArrowDown, kb.Enter)
 	p.waitText("The decision you chose")
+	p.wait("names of conditions in one line", `[...document.querySelectorAll(".conditions th")].every((e) => { const range = document.createRange(); range.selectNodeContents(e.firstChild); return range.getClientRects().length === 1; })`)
 	p.waitText("3 → 6 replicas (scale up)")
 	p.waitText("external metric queue(nil) above target")
 	p.wait("a link to the decision", `new URLSearchParams(location.search).get("decision")`)
@@ -583,6 +586,9 @@ func TestChartsTellWhatThePointerIsAt(t *testing.T) {
 		command(p, input.DispatchMouseEvent, input.DispatchMouseEventParams{Type: input.DispatchMouseEventTypeMouseMoved, X: at.X + at.Width*float64(i)/100, Y: at.Y})
 		for _, text := range eval[[]string](p, `[...document.querySelectorAll(".chart-told")].map(e => e.innerText)`) {
 			said[text] = true
+		}
+		if dots := eval[int](p, `[...document.querySelectorAll(".u-cursor-pt")].filter(e => e.getBoundingClientRect().right > e.parentElement.getBoundingClientRect().left).length`); dots > 1 {
+			t.Fatalf("%d dots for one reading at the pointer", dots)
 		}
 	}
 	first, change := now.Add(-30*time.Minute).Format(time.TimeOnly), now.Add(-15*time.Minute).Format(time.TimeOnly)

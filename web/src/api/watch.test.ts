@@ -134,31 +134,35 @@ test("a page that nobody sees holds no stream, and goes on where it was", async 
   assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
 });
 
-// Its connection may be gone, which nobody tells it: nothing would come for 45 s, and the page would say that it is live.
-test("a machine that slept asks again at once, where it was", async (t) => {
+// Its connection may be gone, which nobody tells it: the page would say that it is live until the client misses signs of life.
+test("a stream without signs of life is asked for again, where it was", async (t) => {
   t.mock.timers.enable({ apis: ["setInterval", "Date"], now: 0 });
-  const open = (n: number) => ({ signal }: Request) => new Response(new ReadableStream({
+  const streams: ReadableStreamDefaultController[] = [];
+  const say = (text: string) => streams.at(-1)!.enqueue(new TextEncoder().encode(text));
+  const turn = () => new Promise((resolve) => setTimeout(resolve, 20));
+  answers(({ signal }) => new Response(new ReadableStream({
     start(c) {
-      c.enqueue(new TextEncoder().encode(decided(n)));
+      streams.push(c);
+      say(decided(streams.length));
       signal.addEventListener("abort", () => c.error(signal.reason));
     },
-  }));
-  answers(open(1), open(2));
-  let looked = false;
-  const { ids, links } = await until(({ ids }) => {
-    if (ids.length === 1 && !looked) {
-      looked = true;
-      setTimeout(() => {
-        for (let i = 0; i < 12; i++) t.mock.timers.tick(5000); // a minute in which it is awake
-        assert.equal(asked[0]!.signal.aborted, false);
-        t.mock.timers.setTime(3_600_000);
-        t.mock.timers.tick(5000);
-      });
-    }
-    return ids.length === 2;
-  });
-  assert.deepEqual([ids, links], [["1", "2"], ["connecting", "live", "connecting", "live"]]);
-  assert.equal(new URL(asked[1]!.url).searchParams.get("resumeToken"), "t/1");
+  })));
+  const watched = until(({ ids }) => ids.length === 3);
+  await turn();
+  for (let i = 0; i < 12; i++) {
+    t.mock.timers.tick(5000);
+    say(line({ resumeToken: `t/1-${i}` }));
+    await turn();
+  }
+  assert.equal(asked[0]!.signal.aborted, false, "a minute with signs of life");
+  t.mock.timers.tick(12_000);
+  await turn();
+  assert.equal(asked.length, 2, "asked again after 12 s");
+  t.mock.timers.setTime(3_600_000); // it slept
+  t.mock.timers.tick(1000);
+  const { ids, links } = await watched;
+  assert.deepEqual([ids, links], [["1", "2", "3"], ["connecting", "live", "lost", "live", "lost", "live"]]);
+  assert.deepEqual(asked.slice(1).map((r) => new URL(r.url).searchParams.get("resumeToken")), ["t/1-11", "t/2"]);
 });
 
 test("windows that are seen at once leave connections for requests", async () => {

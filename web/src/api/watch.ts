@@ -1,7 +1,7 @@
 // Decisions as they are made, as long as a view is open.
 
 import { asError, type SetpointError, type WatchedDecisionJson } from "@setpoint-dev/client/json";
-import { client } from "./client";
+import { client, silent, unanswered } from "./client";
 import { claimStream } from "./slots";
 
 /** "polled": the service has no streams, or none left, or other windows have all that this browser may have; lists are read again now and then. "refused": the caller may not read them. */
@@ -21,9 +21,8 @@ const longestWait = 30_000;
 /** How long responses are handled in one go, ms; reading them takes about as long again. Together half a frame. */
 const atOnce = 4;
 
-/** How often it is looked whether the machine slept, and how much longer than that its clock went on then, ms. */
-const lookEvery = 5000;
-const slept = 20_000;
+/** How often it is looked whether a stream still gives signs of life, ms. */
+const lookEvery = 1000;
 
 /** An instance has as many watchers as it may have, or as this caller may: a place may be free later. */
 const full = (e: SetpointError) => e.code === "RESOURCE_EXHAUSTED" && e.reason === "LIMIT_EXCEEDED";
@@ -82,13 +81,12 @@ export async function watch(parent: string, start: (() => number) | undefined, w
       release(); // at once: the page may be left
       stream.abort();
     });
-    // The connection of a machine that slept may be gone without a word: it is not waited for until the client misses signs of life.
-    let clock = Date.now();
-    const awake = setInterval(() => {
-      const passed = Date.now() - clock;
-      clock += passed;
-      if (passed < lookEvery + slept) return;
-      watcher.link("connecting");
+    // A connection may be gone without a word, as after a sleep. The service says something every 5 s: what is shown as live is no
+    // older than other answers may be, and the client, which is for older services, too, waits longer.
+    let heard = Date.now();
+    const alive = setInterval(() => {
+      if (Date.now() - heard < silent) return;
+      watcher.link("lost", unanswered());
       stream.abort();
     }, lookEvery);
     let polled = false;
@@ -96,6 +94,7 @@ export async function watch(parent: string, start: (() => number) | undefined, w
     let read = performance.now();
     // The client asks such a service again and again: meanwhile lists are polled.
     const interrupted = (e: SetpointError) => {
+      heard = Infinity; // it may have been told to wait
       watcher.link(full(e) ? "polled" : "lost", e);
       if (full(e) && performance.now() - read >= pollEvery) {
         read = performance.now();
@@ -106,6 +105,7 @@ export async function watch(parent: string, start: (() => number) | undefined, w
       const position = resumeToken ? { resumeToken } : { startTime: start && new Date(start()).toISOString() };
       for await (const m of client().watchDecisions({ parent, ...position }, { signal: stream.signal, interrupted })) {
         const began = performance.now();
+        heard = Date.now();
         watcher.link("live");
         tries = 0;
         start = undefined;
@@ -131,7 +131,7 @@ export async function watch(parent: string, start: (() => number) | undefined, w
         resumeToken = ""; // the client gave it up
       }
     } finally {
-      clearInterval(awake);
+      clearInterval(alive);
       release();
     }
     if (stream.signal.aborted) {

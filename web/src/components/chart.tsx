@@ -34,6 +34,7 @@ export function cursor(size: number): uPlot.Cursor {
   return {
     sync: { key: "target", filters: { pub: moves, sub: moves } }, y: false,
     drag: { x: true, y: false, setScale: false, dist: 8 }, points: size > 0 ? { size } : { show: false },
+    dataIdx: (_, series, nearest) => (series > 1 ? null : nearest), // a straight line has points at its ends only, far from the pointer
   };
 }
 

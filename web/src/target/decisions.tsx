@@ -6,7 +6,7 @@ import { Plain, StageChips } from "../components/adjustments";
 import { Ago } from "../components/time";
 import { turned } from "../lib/adjustments";
 import { told } from "../lib/decisions";
-import { integer, millis } from "../lib/format";
+import { integer, localClock, millis } from "../lib/format";
 import { story } from "../lib/story";
 
 export function DecisionList(props: { target: string; decisions: readonly Decision[]; chosen: Decision | undefined; choose: (d: Decision) => void; now: number }) {
@@ -48,7 +48,7 @@ export function DecisionList(props: { target: string; decisions: readonly Decisi
               <span class="d-head">{s.head.replace(/ \(.*\)$/, "")}</span>
               <span class="d-why"><StageChips decision={d} most={1 + turned(d)} /> <Plain decision={d} /> {s.because[0]?.text}</span>
               <span class="d-outcome">{s.outcome[0]}</span>
-              <span class="d-time"><Ago time={millis(d.time)} now={now} /></span>
+              <span class="d-time">{localClock(millis(d.time))} · <Ago time={millis(d.time)} now={now} /></span>
             </button>
           );
         })}

@@ -22,7 +22,7 @@ export function SparkLine(props: { spark: Spark; now: number; until: number; bit
   const line = `M${begin} ${y(counts[0]!)}${counts.slice(1).map((c, i) => `H${x(times[i + 1]!)}V${y(c)}`).join("")}H${end}`;
   const dots = (a: number, b: number) => (b - a > 4 ? `M${a} ${height - 2.5}H${b}` : "");
   return (
-    <svg class={bits & Broken ? "spark alarm" : "spark"} width={width + 4} height={height} role="img" aria-label={text}>
+    <svg class={bits & Broken ? "spark alarm" : "spark"} width={width + 4} height={height} viewBox={`0 0 ${width + 4} ${height}`} preserveAspectRatio="none" role="img" aria-label={text}>
       <title>{text}</title>
       {times.length > 0 && (
         <>

@@ -12,6 +12,7 @@ import { Ago, useNow } from "../components/time";
 import { brief, count, integer, largest } from "../lib/format";
 import { shadowSuffix } from "../lib/names";
 import { save } from "../lib/save";
+import { Spark } from "../lib/spark";
 import { NotAsked, states, Unread } from "../lib/state";
 import { current } from "../lib/overrides";
 import { ListedOverrides } from "../overrides/targets";
@@ -382,6 +383,9 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
   );
 }
 
+/** Until the log was read, only some of the last hour is known: a line would show what was not. */
+const unread = new Spark();
+
 interface RowProps {
   row: Row;
   version: number;
@@ -418,7 +422,7 @@ class RowView extends Component<RowProps> {
         <div role="gridcell" class="c-state"><Chips bits={row.bits} most={2} /></div>
         <div role="gridcell" class="c-replicas"><Replicas from={row.current} to={row.desired} short /><span class="where" title={(row.max ?? 0) > largest ? `${integer(row.min ?? 0)} to ${integer(row.max!)}` : undefined}>{bounds(row)}</span></div>
         <div role="gridcell" class="c-lack"><Lack row={row} /></div>
-        <div role="gridcell" class="c-spark"><SparkLine spark={row.spark} now={now} until={row.bits & (NotAsked | Unread) ? row.updated : Infinity} bits={row.bits} /></div>
+        <div role="gridcell" class="c-spark"><SparkLine spark={row.past === "known" ? row.spark : unread} now={now} until={row.bits & (NotAsked | Unread) ? row.updated : Infinity} bits={row.bits} /></div>
         <div role="gridcell" class="c-metric" title={`${row.metricName} ${reads(row)}`}>
           {row.metric ? (
             <>
