@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { asError } from "@setpoint-dev/client/json";
+import { get } from "./api/client";
 import { base, keepPlace, root } from "./router";
 import { retry, signInWithToken, useSession } from "./session";
 
@@ -22,6 +23,12 @@ export function SignIn() {
   const input = useRef<HTMLInputElement>(null);
   useEffect(() => {
     input.current?.focus();
+    // Somebody may have signed in meanwhile, in another tab.
+    const look = () => {
+      if (document.visibilityState === "visible") get("/v1/caller").then(retry, () => {});
+    };
+    document.addEventListener("visibilitychange", look);
+    return () => document.removeEventListener("visibilitychange", look);
   }, []);
   const submit = async (e: Event) => {
     e.preventDefault();

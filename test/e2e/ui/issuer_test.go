@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
+	cdppage "github.com/chromedp/cdproto/page"
 	"google.golang.org/grpc"
 
 	"github.com/setpoint-dev/setpoint/internal/fatal"
@@ -87,7 +89,8 @@ func TestSigningInWithAnIssuer(t *testing.T) {
 	}
 }
 
-// A session that ends while the page is open leads to the sign-in, not to an empty page.
+// A session that ends while the page is open leads to the sign-in, not to an empty page, and who signs in in another tab is
+// signed in here, too, once this one is seen.
 func TestASessionThatEnds(t *testing.T) {
 	issuer := signintest.Start(t)
 	issuer.Lifetime(15 * time.Second)
@@ -98,6 +101,18 @@ func TestASessionThatEnds(t *testing.T) {
 	p.goTo(signin.StartPath + "?to=/ui/operations")
 	p.waitText("Operations")
 	p.waitText("Sign in to")
+	p.waitText("Your session has ended")
+	issuer.Lifetime(time.Hour)
+	eval[int](p, `(window.open("`+signin.StartPath+`?to=/ui/operations"), 0)`)
+	eval[string](p, `(async () => {
+		for (;;) {
+			const who = await `+whoCalls+`;
+			if (who !== "401") return who;
+			await new Promise((resolve) => setTimeout(resolve, 200));
+		}
+	})()`)
+	command(p, cdppage.BringToFront, cdp.Empty{})
+	p.waitText("instance serves")
 }
 
 // The page recovers by itself after an outage of the service; with Redis nothing is forgotten,
