@@ -90,7 +90,8 @@ func convert(to, from reflect.Value) error {
 	case from.Type() == timestampType:
 		to.Set(reflect.ValueOf(metav1.NewTime(from.Addr().Interface().(*timestamppb.Timestamp).AsTime())))
 	case from.Type() == quantityType:
-		to.SetString(from.Addr().Interface().(*resource.Quantity).String())
+		copied := from.Interface().(resource.Quantity) // String stores its result, and others may read the object
+		to.SetString(copied.String())
 	case to.Type() == quantityType:
 		parsed, err := quantity.Parse(from.String())
 		if err != nil {

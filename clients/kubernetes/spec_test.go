@@ -58,6 +58,21 @@ behavior:
 	}
 }
 
+// Objects of a cache may be converted by several at once, so that conversion stores nothing in them, such as what a quantity is
+// as a text.
+func TestConversionOnlyReads(t *testing.T) {
+	spec := kubernetestest.FromYAML[autoscalingv2.HorizontalPodAutoscalerSpec](t, `
+maxReplicas: 10
+metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 8Mi}}}]`)
+	before := *spec.Metrics[0].Resource.Target.AverageValue
+	if got := kubernetes.SpecToProto(&spec).GetMetrics()[0].GetResource().GetTarget().GetAverageValue(); got != "8Mi" {
+		t.Errorf("got %q", got)
+	}
+	if after := *spec.Metrics[0].Resource.Target.AverageValue; after != before {
+		t.Errorf("before %#v, after %#v", before, after)
+	}
+}
+
 const fullStatus = `
 observedGeneration: 7
 lastScaleTime: "2026-03-02T06:41:03Z"

@@ -165,4 +165,10 @@ func TestOptionsAreThoseOfARequest(t *testing.T) {
 		o.DownscaleStabilization != nil || o.ScaleToZero != nil {
 		t.Errorf("only a tolerance is said: %v", o)
 	}
+	// Objects of a cache are read by several at once.
+	tolerance := resource.MustParse("0.05")
+	before := tolerance
+	if got := (&autoscalingv1.Options{Tolerance: &tolerance}).ToProto().GetTolerance(); got != "50m" || tolerance != before {
+		t.Errorf("%q; %#v has become %#v", got, before, tolerance)
+	}
 }

@@ -66,7 +66,8 @@ func (o *Options) ToProto() *setpointv1.RecommendOptions {
 		DownscaleDelay:          seconds(o.DownscaleDelaySeconds),
 	}
 	if o.Tolerance != nil {
-		tolerance := o.Tolerance.String()
+		copied := *o.Tolerance // String stores its result, and others may read the object
+		tolerance := copied.String()
 		out.Tolerance = &tolerance
 	}
 	if o.ScaleToZero != nil {
