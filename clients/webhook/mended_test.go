@@ -130,6 +130,21 @@ func TestACountWhoseAnswerWasLostIsLookedAt(t *testing.T) {
 	}
 }
 
+// Decisions of old versions of the controller start from the replicas that there are, as while some wait for a place; the count is
+// another one.
+func TestTheCurrentCountIsTheOneThatWasObserved(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		o := agenttest.Object(t, w.platform, key)
+		err := w.platform.Apply(t.Context(), o, agenttest.Observe(t, w.platform, o), agent.Change{From: 2, To: 5, RecommendationID: "r1"})
+		if n := w.Replicas("web"); err != nil || n != 5 {
+			t.Errorf("%d replicas, %v", n, err)
+		}
+	})
+}
+
 // A target that is listed and not found is held, and the list is not asked for because of it
 // again and again.
 func TestATargetThatIsListedAndNotFound(t *testing.T) {

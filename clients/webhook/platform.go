@@ -269,7 +269,7 @@ func (p *Platform) listSoon() {
 func (p *Platform) Apply(ctx context.Context, o *agent.Object, seen *agent.Observation, change agent.Change) error {
 	body, err := json.Marshal(Application{
 		Namespace: o.Key.Namespace, Name: o.Key.Name, UID: o.UID,
-		CurrentReplicas: change.From, DesiredReplicas: change.To,
+		CurrentReplicas: seen.Request.GetScale().GetSpecReplicas(), DesiredReplicas: change.To, // From is what an old profile started from
 		RecommendationID: change.RecommendationID, Reason: change.Why, Version: seen.Native.(string),
 	})
 	if err != nil {
