@@ -113,12 +113,12 @@ func metricsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.Hor
 	var out []string
 	for i, m := range s.GetCurrentMetrics() {
 		name, v := current(m)
-		if name == "" {
+		if name == "" || v == nil {
 			continue
 		}
 		text := name + " " + amount(v.AverageUtilization, v.GetAverageValue(), v.GetValue())
 		if i < len(spec.GetMetrics()) {
-			if of, t := goal(spec.GetMetrics()[i]); of == name {
+			if of, t := goal(spec.GetMetrics()[i]); of == name && t != nil {
 				text += " (target " + amount(t.AverageUtilization, t.GetAverageValue(), t.GetValue()) + ")"
 			}
 		}

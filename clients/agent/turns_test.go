@@ -229,6 +229,23 @@ func TestErrorsOfWritesMaySayAnything(t *testing.T) {
 	}
 }
 
+// A reading that the answer has without its value ends nothing.
+func TestAReadingMayHaveNoValue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := &agenttest.Fake{}, agenttest.NewService(testserver.Recommendations(t))
+		s.Tamper(func(r *setpointv1.RecommendResponse) { r.Status.CurrentMetrics[0].External.Current = nil })
+		p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+		p.Want("web", 8)
+		drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(2 * agenttest.Period)
+		synctest.Wait()
+		if n := p.Replicas("web"); n != 8 {
+			t.Errorf("%d replicas", n)
+		}
+	})
+}
+
 // contested is a platform on which others always change the count first.
 type contested struct{ *telling }
 
