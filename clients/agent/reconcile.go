@@ -13,6 +13,7 @@ import (
 	"go.uber.org/zap/zapcore"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
@@ -208,6 +209,8 @@ func (r *reconcile) ask(ctx context.Context, e *evaluation) error {
 	}
 	if err == nil {
 		err = r.check(e)
+	} else if _, wrong := proto.Marshal(e.Request); wrong != nil { // a failure of no service, and no reason to ask none
+		err = &HoldError{Hold{Reason: ReasonInvalidObject, Message: "a text of the object, its status or its metrics can't be sent, because it is not UTF-8"}}
 	}
 	if err == nil {
 		e.At = e.Answer.GetEvaluationTime().AsTime()

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -194,8 +195,15 @@ func TestASourceThatHangsLeavesTimeToAsk(t *testing.T) {
 	})
 }
 
-// wired is a service whose reports are encoded, as on their way to another machine.
+// wired is a service whose requests are encoded, as on their way to another machine.
 type wired struct{ *agenttest.Service }
+
+func (w wired) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	if _, err := proto.Marshal(req); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return w.Service.Recommend(ctx, req)
+}
 
 func (w wired) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {
 	if _, err := proto.Marshal(req); err != nil {
@@ -227,6 +235,39 @@ func TestErrorsOfWritesMaySayAnything(t *testing.T) {
 			})
 		})
 	}
+}
+
+// misnamed is a platform with an object whose metric has a name that is not UTF-8, as clients of Kubernetes may store it.
+type misnamed struct{ *told }
+
+func (p misnamed) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	seen, err := p.told.Observe(ctx, o)
+	if err == nil && o.Key.Name == "misnamed" {
+		seen.Request.Spec.Metrics[0].External.Metric.Name = "caf\xe9"
+	}
+	return seen, err
+}
+
+// A request that can't be encoded holds its object, and is no reason to take the service for one that is away.
+func TestATextThatIsNotUTF8HoldsOneObject(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p, s := misnamed{&told{Fake: &agenttest.Fake{}}}, agenttest.NewService(testserver.Recommendations(t))
+		for _, name := range []string{"misnamed", "web"} {
+			p.Create(agenttest.Workload{Name: name, Replicas: 4})
+		}
+		drive(t, p, wired{s}, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if n := len(p.holds); n < 5 || slices.ContainsFunc(p.holds, func(r string) bool { return r != agent.ReasonInvalidObject }) {
+			t.Errorf("held for %v", p.holds)
+		}
+		if n := len(s.Asked()); n < 5 {
+			t.Errorf("asked %d times about the other in a minute", n)
+		}
+	})
 }
 
 // A reading that the answer has without its value ends nothing.

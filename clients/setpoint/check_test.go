@@ -427,4 +427,9 @@ func TestSeed(t *testing.T) {
 	if seed := setpoint.Seed(bad); !proto.Equal(seed, want) {
 		t.Errorf("of a bad one %.500s is left", fmt.Sprint(seed))
 	}
+	bad = proto.CloneOf(good)
+	bad.CurrentMetrics[0].Resource.Name = "caf\xe9"
+	if seed := setpoint.Seed(bad); seed.GetCurrentMetrics() != nil || len(seed.GetConditions()) != 2 {
+		t.Errorf("of one that can't be sent %v is left", seed)
+	}
 }

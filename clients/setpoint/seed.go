@@ -32,11 +32,8 @@ func Seed(status *setpointv1.HorizontalPodAutoscalerStatus) *setpointv1.Horizont
 	if isInstant(status.GetLastScaleTime()) {
 		seed.LastScaleTime = status.GetLastScaleTime()
 	}
-	size := 0
-	for _, m := range status.GetCurrentMetrics() {
-		size += proto.Size(m)
-	}
-	if len(status.GetCurrentMetrics()) <= maxSeedMetrics && size <= maxSeedMetricBytes {
+	metrics, err := proto.Marshal(&setpointv1.HorizontalPodAutoscalerStatus{CurrentMetrics: status.GetCurrentMetrics()})
+	if err == nil && len(status.GetCurrentMetrics()) <= maxSeedMetrics && len(metrics) <= maxSeedMetricBytes { // not UTF-8: no request could be sent
 		seed.CurrentMetrics = status.GetCurrentMetrics()
 	}
 	seen := map[string]bool{}
