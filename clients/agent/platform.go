@@ -22,7 +22,8 @@ type Key = shadow.Key
 // three times Options.RequestTimeout. A call that panics, or returns nil without an error, fails for its object; the
 // others go on.
 type Platform interface {
-	// Object reads an object's settings. The error is ErrGone if it no longer exists. before is
+	// Object reads an object's settings. It is called again before a count is applied, which is not applied
+	// if the object has changed. The error is ErrGone if it no longer exists. before is
 	// what Object returned last for this key, so that its Native can be the platform's memory of
 	// the object; nil: nothing since the agent started, or since the object was gone. It may have
 	// another UID: then the object was recreated.

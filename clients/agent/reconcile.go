@@ -67,12 +67,12 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 			return outcome
 		}
 		r.lost()
-		// Someone else changed the count after it was read: the decision is void. The service
-		// sees that in the count of the next request.
-		r.once.say(r.log, zapcore.InfoLevel, "count changed by others, deciding again", "")
 		if !r.stands(ctx) {
 			return OutcomeMoved
 		}
+		// Someone else changed the count after it was read: the decision is void. The service
+		// sees that in the count of the next request.
+		r.once.say(r.log, zapcore.InfoLevel, "count changed by others, deciding again", "")
 	}
 	if r.st.moved++; r.st.moved >= maxMoved {
 		return r.hold(Hold{
@@ -83,8 +83,8 @@ func (r *reconcile) run(ctx context.Context) Outcome {
 	return OutcomeMoved
 }
 
-// stands reports whether the object is as it was when the reconcile began: whoever changed the count may
-// have opted the object out with it, or recreated it. The next reconcile goes by what it is now.
+// stands reports whether the object is as it was when the reconcile began: while the service was asked, and by whoever
+// changed the count, it may have been opted out, given other bounds, or recreated. The next reconcile goes by what it is now.
 func (r *reconcile) stands(ctx context.Context) bool {
 	o, err := r.platform.Object(ctx, r.o.Key, r.st.last)
 	return err == nil && o.Hold == nil && r.withDefaults(o).sameAs(r.o)
@@ -273,6 +273,8 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 		outcome = OutcomeShadow
 	case r.o.Hold != nil:
 		held = &HoldError{*r.o.Hold}
+	case e.changes() && !r.stands(ctx):
+		return true, OutcomeMoved
 	case e.changes():
 		e.ApplyError = r.apply(ctx, e)
 		if !errors.As(e.ApplyError, &held) {

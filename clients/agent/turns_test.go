@@ -447,6 +447,67 @@ func TestEditsMakeNoStepsOfTheirOwn(t *testing.T) {
 	})
 }
 
+// eventful is a service in one call of which something happens.
+type eventful struct {
+	*agenttest.Service
+	happens atomic.Pointer[func()]
+}
+
+func (s *eventful) Recommend(ctx context.Context, req *setpointv1.RecommendRequest) (*setpointv1.RecommendResponse, error) {
+	answer, err := s.Service.Recommend(ctx, req)
+	if happens := s.happens.Swap(nil); happens != nil {
+		(*happens)()
+	}
+	return answer, err
+}
+
+// The service may be asked for seconds, in which an object is edited, opted out, recreated or deleted: what was decided of it
+// as it was is not applied.
+func TestWhatChangesWhileTheServiceIsAskedIsNotScaled(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		change func(*edited, agent.Key)
+		// after is how often the count has changed some seconds later.
+		after int
+	}{
+		"edited": {(*edited).edit, 1},
+		"held": {func(p *edited, key agent.Key) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.hold = map[string]*agent.Hold{key.Name: {Reason: "Waiting", Message: "it waits"}}
+		}, 0},
+		"recreated": {func(p *edited, key agent.Key) {
+			p.Remove(key.Name)
+			p.Create(agenttest.Workload{Name: key.Name, Replicas: 4})
+		}, 0},
+		"deleted": {func(p *edited, key agent.Key) { p.Remove(key.Name) }, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p, s := &edited{Fake: &agenttest.Fake{}}, &eventful{Service: agenttest.NewService(testserver.Recommendations(t))}
+				key := p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				drive(t, p, s, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+				time.Sleep(agenttest.Period)
+				synctest.Wait()
+				happens := func() { tt.change(p, key) }
+				p.Want("web", 8)
+				for s.happens.Store(&happens); s.happens.Load() != nil; time.Sleep(time.Millisecond) {
+				}
+				synctest.Wait()
+				if n := p.Changes(); n != 0 || len(s.Reports()) != 0 {
+					t.Errorf("%d changes of the count by what was decided before, and %d reports", n, len(s.Reports()))
+				}
+				time.Sleep(3 * time.Second) // less than a period: a changed object is reconciled at once
+				synctest.Wait()
+				if n := p.Changes(); n != tt.after {
+					t.Errorf("%d changes of the count some seconds later, want %d", n, tt.after)
+				}
+			})
+		})
+	}
+}
+
 // Reconciles out of turn don't delay later ones: an object that was edited often after a change
 // of its count still meets the beat of its group.
 func TestEditedObjectsMeetTheBeat(t *testing.T) {

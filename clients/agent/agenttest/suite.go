@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -36,6 +37,7 @@ func Run(t *testing.T, newWorld func(t *testing.T) World, newServer func(testing
 		{"while the service is away counts are held, and one probe a second is sent", away},
 		{"a deleted object is forgotten", vanished},
 		{"an object recreated under its name has a new history", madeAgain},
+		{"an object recreated while the service is asked gets no count of the former", replaced},
 		{"a count changed by others is decided again", moved},
 		{"failed reads are retried with back-off", unread},
 		{"an answer of a newer service is followed", newer},
@@ -347,6 +349,21 @@ func madeAgain(t *testing.T, k *kit) {
 	}) {
 		t.Errorf("the first one's history is not forgotten: %v", k.service.Deletes())
 	}
+}
+
+func replaced(t *testing.T, k *kit) {
+	k.Create(Workload{Name: "web", Replicas: 4})
+	k.start(agent.Options{})
+	reconciles(1)
+	k.Want("web", 8)
+	again := sync.OnceFunc(func() {
+		k.Remove("web")
+		k.Create(Workload{Name: "web", Replicas: 4})
+	})
+	k.service.Tamper(func(*setpointv1.RecommendResponse) { again() })
+	reconciles(3)
+	want(t, "replicas", k.Replicas("web"), 4)
+	want(t, "changes", k.Changes(), 0)
 }
 
 func moved(t *testing.T, k *kit) {
