@@ -103,11 +103,7 @@ func (s *Spec) unitePods(parts []part, i int, sums *recommender.MetricSums, read
 
 // silence returns the sums as if no pod had a sample.
 func silence(m recommender.MetricSums) recommender.MetricSums {
-	missing := m.Missing
-	missing.Pods += m.Ready.Pods
-	missing.Requests += m.Ready.Requests
-	missing.Filled += m.Ready.Filled
-	return recommender.MetricSums{Missing: missing, Unready: m.Unready, Ignored: m.Ignored, NoRequest: m.NoRequest}
+	return recommender.MetricSums{Missing: together(m.Missing, m.Ready), Unready: m.Unready, Ignored: m.Ignored, NoRequest: m.NoRequest}
 }
 
 // uniteTotals adds up an Object or External metric of which each member reads its own part.
@@ -243,24 +239,33 @@ func nominal(in *recommender.Input, count int32) {
 
 // settle makes what a silent member told that of the replicas that count of it: others were still coming or going, or not ready
 // yet. Fewer would leave less for the other members than their own load needs, which can be nothing; more would hide that
-// these need more.
+// these need more. What the pods of one that showed none request is not known.
 func (d *Digest) settle(spec *recommender.Spec, replicas int32) {
 	replicas = min(replicas, MostPods) // of many members they add up
-	if d.Pods > 0 {
+	if d.Pods > 0 || d.Scale.SpecReplicas == 0 {
 		d.Pods, d.Ready = replicas, replicas
 	}
 	for i := range min(len(d.Metrics), len(spec.Metrics)) {
 		m := &d.Metrics[i].Sums
-		m.Missing.Pods = sum(m.Missing.Pods, m.Unready.Pods)
-		m.Missing.Requests += m.Unready.Requests
+		unready := m.Unready
 		if target := spec.Metrics[i].Target.AverageUtilization; target != nil {
-			m.Missing.Filled += scaled(m.Unready.Requests, max(100, *target), 100)
+			unready.Filled = scaled(unready.Requests, max(100, *target), 100)
 		}
-		m.Unready = recommender.GroupSums{}
-		if pods := sum(m.Ready.Pods, m.Missing.Pods); pods > 0 {
+		*m = silence(*m)
+		m.Missing, m.Unready = together(m.Missing, unready), recommender.GroupSums{}
+		switch pods := m.Missing.Pods; {
+		case pods > 0: // as one group: rounded by themselves groups are more
 			scaleSums(m, replicas, pods)
+		case replicas > 0 && !IsTotal(&spec.Metrics[i]):
+			d.Metrics = nil
+			return
 		}
 	}
+}
+
+// together adds up two groups of pods without samples.
+func together(a, b recommender.GroupSums) recommender.GroupSums {
+	return recommender.GroupSums{Pods: sum(a.Pods, b.Pods), Requests: a.Requests + b.Requests, Filled: a.Filled + b.Filled}
 }
 
 // scaleSums makes the sums of all pods those of count.

@@ -1738,3 +1738,45 @@ func TestWhatMembersKeepIsTheCount(t *testing.T) {
 		}
 	}
 }
+
+// None of the pods of a silent member were there at its last call: the one that calls is not taken what its own load needs, and
+// a total is multiplied with them.
+func TestPodsThatASilentMemberNeverShowedAreThere(t *testing.T) {
+	for _, tt := range []struct {
+		metric recommender.MetricSpec
+		want   int32
+	}{{utilization(90), 4}, {external(false, 90_000), 2}} {
+		w := newWorld(t, tt.metric, 4, 0)
+		w.spec.Scopes = []Scope{Global}
+		w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+		a, b := w.of("a"), w.of("b")
+		b.zero = true
+		read := func(percent int64) { a.usage, a.queue, b.queue = percent, percent, percent }
+		read(90)
+		w.run(minute)
+		read(180)
+		w.learn() // they tell it
+		w.now = w.now.Add(w.spec.Period)
+		w.call(a) // decides
+		w.call(b)
+		w.want("told", 4, 4)
+		b.silent = true
+		read(90)
+		w.run(minute)
+		w.want("it is stale", 4, 4)
+		read(60)
+		w.run(w.spec.Period)
+		w.want(string(tt.metric.Type)+" falls", tt.want, 4)
+	}
+}
+
+// Of a silent member's pods that were ready and that were not as many count together as it has replicas.
+func TestPodsOfASilentMemberAreAsManyAsItsReplicas(t *testing.T) {
+	d := Digest{Pods: 2, Ready: 1, Metrics: []MetricDigest{{Sums: recommender.MetricSums{
+		Ready: recommender.GroupSums{Pods: 1, Usage: 700, Requests: 1000, Filled: 1000}, Unready: recommender.GroupSums{Pods: 1, Requests: 1000},
+	}}}}
+	d.settle(&recommender.Spec{Metrics: []recommender.MetricSpec{utilization(90)}}, 3)
+	if got, want := silence(d.Metrics[0].Sums).Missing, (recommender.GroupSums{Pods: 3, Requests: 3000, Filled: 3000}); got != want {
+		t.Errorf("%+v, want %+v", got, want)
+	}
+}
