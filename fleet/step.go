@@ -432,6 +432,9 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 		p.replicas.StatusReplicas = seat.Last
 		digest.settle(&spec.Engine, seat.Last)
 		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
+		if state == Lost && seat.Last == 0 { // nothing of it stays, and what it read is nobody's to work for
+			p.digest = nil
+		}
 	}
 	seat.Waits = m.MissedSince != 0
 	seat.Floor, seat.Keeps, seat.Cap, seat.Ready = member.Min, digest.Min, spec.ceiling(member), sum(digest.Ready, m.Stuck)

@@ -1780,3 +1780,24 @@ func TestPodsOfASilentMemberAreAsManyAsItsReplicas(t *testing.T) {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }
+
+// A lost member without replicas has nothing to hold: a drained one that is switched off for maintenance does not keep the others
+// from scaling down.
+func TestWhoHasNothingHoldsNobody(t *testing.T) {
+	w := newWorld(t, external(true, 10_000), 4, 4, 4)
+	w.of("a").queue, w.of("b").queue = 60, 60
+	w.run(minute)
+	w.spec.Members[2].Weight = 0
+	w.run(10 * minute)
+	w.want("c is drained", 6, 6, 0)
+	w.of("c").silent = true
+	w.run(minute)
+	w.of("a").queue, w.of("b").queue = 20, 20
+	w.run(3 * minute)
+	w.want("it is stale", 6, 6, 0)
+	w.run(10 * minute)
+	w.want("it is lost", 2, 2, 0)
+	w.of("c").silent, w.of("c").queue = false, 20
+	w.run(minute)
+	w.want("it returns", 3, 3, 0)
+}
