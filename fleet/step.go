@@ -159,6 +159,9 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	}
 	has := spec.most(member, d.Scale.SpecReplicas, least)
 	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && (at-m.Told > int64(spec.StaleAfter) || m.hadAnswered(spec, member))
+	if at-m.Told > int64(spec.StaleAfter) { // what was meanwhile is not known
+		m.PendingSince, m.ShortSince = 0, 0
+	}
 	m.Told, m.Version, m.Digest = at, d.Version, told
 	m.Emptied = has == 0 && (m.Emptied || member.Drained() || call.Zeroed && !m.HasShare || m.HasShare && !m.Off && m.Answered == 0 && decided)
 	if m.Off = call.Off && !m.Emptied; m.Off {

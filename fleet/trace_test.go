@@ -1801,3 +1801,23 @@ func TestWhoHasNothingHoldsNobody(t *testing.T) {
 	w.run(minute)
 	w.want("it returns", 3, 3, 0)
 }
+
+// Since when a member's pods find no place, or are not ready, is not known of the time of which it told nothing.
+func TestWhatIsShortAfterASilenceIsShortSinceThen(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	b := w.of("b")
+	b.room = 3
+	w.run(30 * time.Second)
+	b.silent = true
+	w.run(12 * minute)
+	b.silent = false
+	w.call(b)
+	if m := w.record.Members[1]; m.Stuck != 0 || m.CapacityUntil != 0 {
+		t.Errorf("at its first call %d are not waited for, and it has a capacity of %d", m.Stuck, m.Capacity)
+	}
+	w.run(2 * minute)
+	if m := w.record.Members[1]; m.Capacity != 3 {
+		t.Errorf("two minutes later it has a capacity of %d", m.Capacity)
+	}
+}
