@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/numbers"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
 
@@ -203,11 +204,9 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 // somebody else. As with a HorizontalPodAutoscaler those count until the next decision, which is the first that knows of
 // them: telling it the former share until then would undo what that decision may leave.
 func (m *MemberRecord) hadAnswered(spec *Spec, member *Member) bool {
-	w := workPool.Get().(*work)
-	defer workPool.Put(w)
-	_, _, digests := w.of(1, len(spec.Engine.Metrics))
-	d := &digests[0]
-	return m.Digest != nil && m.Version == spec.Version && d.decode(m.Digest) == nil && spec.most(member, d.Scale.SpecReplicas, d.Min) == m.Answered
+	var d Digest
+	(&reader{Reader: numbers.Reader{Rest: m.Digest}}).head(&d)
+	return m.Digest != nil && spec.most(member, d.Scale.SpecReplicas, d.Min) == m.Answered
 }
 
 // miss notes whether the member has what it was told. One that has not for a period, and has not changed, is not

@@ -1821,3 +1821,21 @@ func TestWhatIsShortAfterASilenceIsShortSinceThen(t *testing.T) {
 		t.Errorf("two minutes later it has a capacity of %d", m.Capacity)
 	}
 }
+
+// A member that has done what it was told only when the metrics have changed goes on with that.
+func TestASlowMemberAtAChangeOfTheMetricsKeepsWhatItGot(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.run(minute)
+	w.usage(75, "a", "b")
+	w.run(w.spec.Period) // b decides
+	a, b := w.of("a"), w.of("b")
+	w.call(a)
+	b.replicas = 4
+	w.call(b) // it has not done it yet
+	w.want("told", 6, 6)
+	w.spec.Version = 8
+	w.now = w.now.Add(w.spec.Period)
+	w.call(a) // decides
+	w.call(b)
+	w.want("after the change", 6, 6)
+}
