@@ -453,11 +453,11 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	if member.Drained() && !m.Off {
 		seat.Last = max(seat.Last, digest.Min)
 	}
+	if at < m.RestUntil { // whatever its bounds are
+		seat.Keeps, seat.Cap = max(seat.Keeps, m.Rest), max(seat.Cap, m.Rest)
+	}
 	if at < m.CapacityUntil {
 		seat.Cap = min(seat.Cap, m.Capacity)
-	}
-	if at < m.RestUntil {
-		seat.Keeps = max(seat.Keeps, m.Rest)
 	}
 	if member.Drained() && !seat.Frozen && digest.Max >= 0 { // what its caller does not let it have is the others' at once
 		seat.Last = min(seat.Last, max(digest.Max, seat.Keeps))

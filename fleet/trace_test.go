@@ -1839,3 +1839,16 @@ func TestASlowMemberAtAChangeOfTheMetricsKeepsWhatItGot(t *testing.T) {
 	w.call(b)
 	w.want("after the change", 6, 6)
 }
+
+// A member that does not get below what its own caller allows keeps what it has, and the others no more than the rest.
+func TestWhoIsStuckAboveItsOwnMaximum(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 8)
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+	w.periods(4, 12, noCheck)
+	w.of("b").stuck, w.of("b").most = true, 4
+	w.periods(12, 12, noCheck)
+	w.want("b is stuck", 4, 8)
+	if d := w.last(); d.Changes() {
+		t.Errorf("%d becomes %d", d.Current, d.Desired)
+	}
+}
