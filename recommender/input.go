@@ -54,9 +54,9 @@ type Input struct {
 	ExplainLimit int
 	// Notes are added to the explanation's warnings.
 	Notes []string
-	// MinRaised reports whether a stage raised Spec.MinReplicas: what was scaled to zero returns to it also where
-	// no count can be computed.
-	MinRaised bool
+	// OwnMin is the spec's own minimum where a stage raised Spec.MinReplicas; nil: none did. What was scaled to zero returns
+	// to the raised one also where no count can be computed; what may be at zero is by its own.
+	OwnMin *int32
 	// Seam takes part in the decision; nil: it is exactly the controller's.
 	Seam Seam
 	// proposals replace what metrics read, for History.Outlook; nil: metrics are read.

@@ -56,11 +56,19 @@ func (d *decider) followsMetrics() bool {
 func (d *decider) leftAlone() bool {
 	switch d.profile.zero {
 	case zeroByMinimum:
-		return d.in.Spec.MinReplicas != 0
+		return d.ownMin() != 0
 	case zeroAlways:
 		return true
 	}
 	return !d.scalesFromZero()
+}
+
+// ownMin is the spec's minimum, whatever stages make of it.
+func (d *decider) ownMin() int32 {
+	if d.in.OwnMin != nil {
+		return *d.in.OwnMin
+	}
+	return d.in.Spec.MinReplicas
 }
 
 // scalesFromZero reports whether the autoscaler itself scaled to zero, and so may scale up
@@ -165,10 +173,10 @@ func (d *decider) followMetrics() {
 	d.rescale(desired, reason, statuses)
 }
 
-// raisedFromZero lets a workload that was scaled to zero return to a minimum that was raised since.
+// raisedFromZero lets a workload that is not left alone at zero return to a minimum that was raised since.
 func (d *decider) raisedFromZero(desired int32, reason string) (int32, string) {
 	least := d.in.Spec.MinReplicas
-	if d.current != 0 || least == 0 || desired >= least || !d.scaledToZero() {
+	if d.current != 0 || desired >= least {
 		return desired, reason
 	}
 	return least, cmp.Or(reason, BelowMinReplicas)
@@ -342,7 +350,7 @@ func (d *decider) holdCount(problem string, statuses []MetricStatus) {
 		statuses = d.next.Status.CurrentMetrics
 	}
 	d.setStatus(d.previousDesired, statuses)
-	if least, reason := d.raisedFromZero(d.current, ""); d.in.MinRaised && least != d.current {
+	if least, reason := d.raisedFromZero(d.current, ""); d.in.OwnMin != nil && least != d.current {
 		d.rescale(least, reason, statuses)
 	}
 }
@@ -486,7 +494,7 @@ func (d *decider) zeroTransition(desired int32) ZeroTransition {
 		return ZeroUnknown
 	case !d.in.Options.ScaleToZero:
 		return ZeroRemoved
-	case d.current > 0 && desired == 0 && d.in.Spec.MinReplicas == 0 && d.hasTotalMetric():
+	case d.current > 0 && desired == 0 && d.ownMin() == 0 && d.hasTotalMetric():
 		return ZeroTrue
 	}
 	return ZeroFalse

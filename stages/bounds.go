@@ -186,7 +186,7 @@ func (r *run) atOnce(floor *raise, top *ceiling, lowest ceiling) {
 		if lowest.replicas >= 0 && lowest.replicas < spec.MinReplicas {
 			note += fmt.Sprintf("; that counts more than the %d of %s", lowest.replicas, lowest.title)
 		}
-		r.edited, r.in.MinRaised = true, true
+		r.edited, r.in.OwnMin = true, &r.original.Spec.MinReplicas
 		r.tell(recommender.Adjustment{Stage: recommender.StageBounds, Rule: floor.rule, Before: least, After: spec.MinReplicas, Until: floor.until,
 			Message: fmt.Sprintf("%s raises minReplicas from %d to %d%s", floor.title, least, spec.MinReplicas, note)})
 	}

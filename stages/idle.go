@@ -65,13 +65,13 @@ func (r *run) idle() {
 	}
 	wait, since := idle.Cooldown, max(s.InactiveSince, s.AtOneSince)
 	if s.Begun != activeBefore {
-		wait, since = idle.InitialCooldown, max(since, s.Begun)
+		wait = idle.InitialCooldown
 	}
 	zero := since + wait.Milliseconds()
 	if current == 1 && !active && now >= zero {
 		return
 	}
-	r.in.Spec.MinReplicas = 1
+	r.in.Spec.MinReplicas, r.in.OwnMin = 1, &r.original.Spec.MinReplicas
 	r.edited = true
 	if active {
 		return // it proposes one or more

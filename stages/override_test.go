@@ -176,6 +176,39 @@ func TestOverridesStartNothing(t *testing.T) {
 	}
 }
 
+// What an override set to 0 is not switched off: it starts again when the override ends, also where a stage raised the minimum.
+func TestAPinOfZeroEnds(t *testing.T) {
+	for name, c := range map[string]struct {
+		idle      bool
+		schedules []stages.Schedule
+		want      int32
+	}{
+		"alone":               {false, nil, 4},
+		"of an active one":    {true, nil, 4},
+		"below a schedule":    {false, []stages.Schedule{always(t, "day", 3, -1)}, 4},
+		"below a larger one":  {false, []stages.Schedule{always(t, "day", 7, -1)}, 7},
+		"below both of these": {true, []stages.Schedule{always(t, "day", 7, -1)}, 7},
+	} {
+		g := idleTarget(t, 5)
+		if !c.idle {
+			g.around.Plan.Idle = nil
+		}
+		g.around.Plan.Schedules = c.schedules
+		pin := override(stages.Override{Hold: true, Expires: noon})
+		pin.Hold, pin.Pin = false, 0
+		g.around.Overrides = []stages.Override{pin}
+		if d := g.ask(noon.Add(-30*time.Second), 8, 50); d.Desired != 0 {
+			t.Errorf("%s: pinned to 0: %d", name, d.Desired)
+		}
+		if d := g.ask(noon.Add(-15*time.Second), 0, 50); d.Desired != 0 {
+			t.Errorf("%s: still pinned to 0: %d", name, d.Desired)
+		}
+		if d := g.ask(noon, 0, 50); d.Desired != c.want {
+			t.Errorf("%s: after the pin %d by %v, want %d", name, d.Desired, d.Path, c.want)
+		}
+	}
+}
+
 // overriddenIs is the status of the condition, empty: there is none.
 func overriddenIs(s *recommender.Status) string {
 	for _, c := range s.Conditions {

@@ -109,6 +109,12 @@ func TestSchedules(t *testing.T) {
 		}
 		g.around.Plan.Schedules = schedules
 	}
+	v128 := func(least int32) func(*target) { // what is at 0 is there by its minimum
+		return func(g *target) {
+			g.in.Spec.MinReplicas, g.in.Options.ScaleToZero = least, true
+			g.in.Options.Profile, _ = recommender.ProfileByName("v1.28")
+		}
+	}
 	maximum := func(name string, most int32) stages.Schedule {
 		s := always(t, name, -1, most)
 		s.MaxAtOnce = true
@@ -147,6 +153,12 @@ func TestSchedules(t *testing.T) {
 			idle(g)
 			g.around.Proposals = []stages.Proposal{{Name: "f", Replicas: 4, Role: stages.Floor, Expires: at.Add(time.Minute)}}
 		}, 0, -1, 4, `[proposal "f" raises minReplicas from 0 to 4]`},
+		"from zero, where minReplicas allows it":                   {[]stages.Schedule{always(t, "a", 3, -1)}, v128(0), 0, 0, 3, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero, where minReplicas allows it, and load":         {[]stages.Schedule{always(t, "a", 3, -1)}, v128(0), 0, 40, 4, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero, where minReplicas allows it, and metrics fail": {[]stages.Schedule{always(t, "a", 3, -1)}, v128(0), 0, -1, 3, `[schedule "a" raises minReplicas from 0 to 3]`},
+		"from zero, where minReplicas does not allow it":           {[]stages.Schedule{always(t, "a", 3, -1)}, v128(1), 0, 40, 0, `[schedule "a" raises minReplicas from 1 to 3]`},
+		"the first of equal minimums":                              {[]stages.Schedule{always(t, "a", 9, -1), always(t, "b", 9, -1)}, nil, 4, 10, 9, `[schedule "a" raises minReplicas from 2 to 9]`},
+		"the first of equal maximums":                              {[]stages.Schedule{maximum("a", 7), maximum("b", 7)}, nil, 9, 200, 7, `[schedule "a" lowers maxReplicas from 20 to 7]`},
 		"from zero by the spec's own minimum, and metrics fail, as HPA": {nil, func(g *target) {
 			idle(g)
 			g.in.Spec.MinReplicas = 3
@@ -209,18 +221,19 @@ func TestAPacedMaximumFollowsTheWindow(t *testing.T) {
 func TestARampBeginsAtOtherSchedules(t *testing.T) {
 	onePodAMinute := recommender.ScalingRules{SelectPolicy: recommender.MaxChange, Policies: []recommender.ScalingPolicy{{Type: recommender.PodsPolicy, Value: 1, PeriodSeconds: 60}}}
 	for name, c := range map[string]struct {
-		paced, otherPaced bool
-		begin, half       int32
+		paced, otherPaced, suspended bool
+		begin, half                  int32
 	}{
-		"of two at once":          {false, false, 10, 15},
-		"over a paced":            {false, true, 5, 11},
-		"paced, over one at once": {true, false, 10, 11},
+		"of two at once":          {false, false, false, 10, 15},
+		"over a paced":            {false, true, false, 5, 11},
+		"paced, over one at once": {true, false, false, 10, 11},
+		"over a suspended":        {false, false, true, 5, 11},
 	} {
 		g := newTarget(t)
 		g.in.Spec.MaxReplicas = 50
 		g.in.Spec.Behavior.ScaleUp = onePodAMinute
 		ramp, other := office(t), always(t, "always", 10, -1)
-		ramp.RampUp, ramp.MinPaced, other.MinPaced = 30*time.Minute, c.paced, c.otherPaced
+		ramp.RampUp, ramp.MinPaced, other.MinPaced, other.Suspended = 30*time.Minute, c.paced, c.otherPaced, c.suspended
 		g.around.Plan.Schedules = []stages.Schedule{ramp, other}
 		if d := g.ask(instant(t, "2026-11-23T06:30:00Z"), 4, 50); d.Desired != c.begin {
 			t.Errorf("%s, at its begin: %d, want %d", name, d.Desired, c.begin)
