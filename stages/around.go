@@ -151,6 +151,11 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	defer r.free()
 	r.state.decode(kept, r.plan.Metrics)
 	r.state.withoutFuture(runs.UnixMilli())
+	if history != nil && history.Seen && !history.Initialized { // windows begin anew after a pause, and so do falls that nobody saw last
+		for i := range r.state.Metrics {
+			r.state.Metrics[i].SuspectSince = 0
+		}
+	}
 	if r.plan.Forecast == nil {
 		r.state.bucket = bucket{}
 	}

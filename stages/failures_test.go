@@ -109,7 +109,45 @@ func TestFreshness(t *testing.T) {
 		if got := told(&d, recommender.StageFreshness); d.Desired != 2 || len(got) != 1 {
 			t.Errorf("one of two is old: %d, told %q", d.Desired, got)
 		}
+		values.Error = "away"
+		if d = g.round(noon, 2, taken(values, noon, noon.Add(-time.Hour))); d.Path != recommender.PathMetricsFailed {
+			t.Errorf("one of two is old, and the API fails: path %v", d.Path)
+		}
 	})
+	for name, c := range map[string]struct {
+		edit func(g *target, samples []recommender.PodMetrics)
+		told string
+	}{
+		"a sample without a timestamp": {func(_ *target, samples []recommender.PodMetrics) {
+			samples[1].Timestamp = time.Time{}
+		}, "1 of 4 samples does not count: one has no timestamp"},
+		"samples of containers": {func(g *target, samples []recommender.PodMetrics) {
+			samples[1].Timestamp = noon.Add(-2 * time.Minute)
+			m := &g.in.Spec.Metrics[0]
+			m.Type, m.Container, g.around.Plan.Metrics = recommender.ContainerResourceMetric, "app", []string{"ContainerResource:cpu:app"}
+		}, "1 of 4 samples does not count: one is 2m0s old, more than 1m30s"},
+		"the oldest": {func(_ *target, samples []recommender.PodMetrics) {
+			for i, age := range []time.Duration{100 * time.Second, 200 * time.Second, -150 * time.Second} {
+				samples[i].Timestamp = noon.Add(-age)
+			}
+		}, "3 of 4 samples do not count: one is 3m20s old, more than 1m30s"},
+		"the one that is most ahead": {func(_ *target, samples []recommender.PodMetrics) {
+			samples[0].Timestamp, samples[1].Timestamp = noon.Add(-100*time.Second), noon.Add(150*time.Second)
+		}, "2 of 4 samples do not count: one is 2m30s ahead of the clock, more than 10s"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newPods(t, 4, minute(90*time.Second))
+			g.uses(900, 10*time.Second, 10*time.Second, 10*time.Second, 10*time.Second)
+			c.edit(g, g.in.PodMetrics)
+			d := g.round(noon, 4)
+			if got := told(&d, recommender.StageFreshness); !slices.Equal(got, []string{"Resource: " + c.told}) {
+				t.Errorf("told %q, want %q", got, c.told)
+			}
+			if strings.HasPrefix(c.told, "1 of") && d.Desired != 6 {
+				t.Errorf("%d, want 6", d.Desired)
+			}
+		})
+	}
 	t.Run("F4 all samples are old", func(t *testing.T) {
 		g := newPods(t, 4, minute(90*time.Second))
 		g.uses(10, 100*time.Second, 100*time.Second, 200*time.Second, 100*time.Second)
@@ -415,6 +453,39 @@ func TestZeroGuard(t *testing.T) {
 		g.rounds("10:00:00", "10:10:15", 12, away)
 		_, all = g.rounds("10:10:15", "10:16:00", 12, series(0))
 		counts(t, all, map[string]int32{"10:15:00": 12, "10:15:15": 2})
+	})
+	t.Run("nobody saw that it lasted", func(t *testing.T) {
+		g := newQueue(t, guard)
+		g.in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32)
+		g.rounds("09:50:00", "10:00:00", 12, series(120))
+		g.round(clock(t, "10:00:00"), 12, series(0))
+		if !g.history.RestartAfterPause(clock(t, "10:20:00"), &g.in) {
+			t.Fatal("no pause")
+		}
+		_, all := g.rounds("10:20:00", "10:26:00", 12, series(0))
+		counts(t, all, map[string]int32{"10:20:00": 12, "10:24:45": 12, "10:25:00": 2})
+	})
+	t.Run("a doubt alone is not recorded beside an ignored failure", func(t *testing.T) {
+		g := newPair(t, stages.Plan{
+			WindowThroughFailures: true, Fallbacks: []stages.Fallback{{}}, ZeroGuards: []stages.ZeroGuard{{Metric: 1, DropPercent: 100, Confirm: 5 * time.Minute}},
+		})
+		g.rounds("09:50:00", "10:00:00", 12, away, series(12))
+		_, all := g.rounds("10:00:00", "10:06:00", 12, away, series(0))
+		counts(t, all, map[string]int32{"10:04:45": 12, "10:05:00": 2})
+	})
+	t.Run("a failure is recorded beside an ignored doubt", func(t *testing.T) {
+		g := newPair(t, stages.Plan{WindowThroughFailures: true, Fallbacks: []stages.Fallback{{}}, ZeroGuards: guard.ZeroGuards})
+		g.rounds("09:59:00", "10:00:00", 12, series(120), series(12))
+		g.rounds("10:00:00", "10:01:00", 12, away, series(12))
+		if d := g.round(clock(t, "10:01:00"), 12, series(0), away); len(told(&d, recommender.StageZeroGuard)) != 1 || len(told(&d, recommender.StageWindow)) != 1 {
+			t.Errorf("adjusted %+v", d.Adjusted.Adjustments)
+		}
+	})
+	t.Run("where the others decide nothing is recorded for a failure", func(t *testing.T) {
+		g := newPair(t, stages.Plan{WindowThroughFailures: true})
+		if d := g.round(noon, 12, away, series(15)); d.Desired != 15 || len(d.Adjusted.Adjustments) > 0 {
+			t.Errorf("%d, adjusted %+v", d.Desired, d.Adjusted.Adjustments)
+		}
 	})
 	t.Run("Z6 ends with the window", func(t *testing.T) {
 		g := newQueue(t, stages.Plan{WindowThroughFailures: true})

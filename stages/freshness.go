@@ -99,7 +99,6 @@ func (r *run) freshValues(f *Freshness, metric int) {
 			continue
 		}
 		kept.Add(taken, v)
-		kept.Taken = append(kept.Taken, taken)
 	}
 	if w.count == 0 {
 		return
