@@ -39,6 +39,16 @@ func TestProposals(t *testing.T) {
 		}, 9, 150, 12, `proposal "forecast" limits the proposal of 15 to 12, not to 6: schedule "day" has more`},
 		"a cap below the count while a metric fails": {[]stages.Proposal{proposal(stages.Voter, 10), proposal(stages.Cap, 6)}, nil, 8, -1, 8,
 			`proposal "forecast" limits the proposal of 10 to 6; held at 8 because a metric failed`},
+		"a cap below the spec's minimum": {[]stages.Proposal{proposal(stages.Cap, 1)}, nil, 9, 90, 9,
+			`proposal "forecast" limits the proposal of 9 to 2, not to 1: minReplicas is more`},
+		"a cap below a floor": {[]stages.Proposal{proposal(stages.Cap, 1), proposal(stages.Floor, 4)}, nil, 9, 90, 9,
+			`proposal "forecast" limits the proposal of 9 to 4, not to 1: proposal "forecast" raises minReplicas`},
+		"a floor as high as a schedule's": {[]stages.Proposal{proposal(stages.Floor, 12)}, func(g *target) {
+			g.around.Plan.Schedules = []stages.Schedule{always(g.t, "day", 12, -1)}
+		}, 9, 90, 12, `schedule "day" raises minReplicas from 2 to 12`},
+		"a cap as low as a schedule's": {[]stages.Proposal{proposal(stages.Cap, 6)}, func(g *target) {
+			g.around.Plan.Schedules = []stages.Schedule{always(g.t, "day", -1, 6)}
+		}, 9, 90, 9, `schedule "day" limits the proposal of 9 to 6`},
 		"it never goes down alone": {[]stages.Proposal{proposal(stages.Voter, 4)}, nil, 9, -1, 9, `proposal "forecast" of 4 counts; no metric has a proposal`},
 	} {
 		t.Run(name, func(t *testing.T) {
