@@ -147,17 +147,17 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 // unread returns when to retry an object that could not be read.
 func (l *Loop) unread(ctx context.Context, key Key, st *state, err error) time.Duration {
 	l.once.say(l.log, l.queue.LogLevel(zapcore.ErrorLevel, err), "object not read", causeOf(err.Error()), zap.Stringer("object", key), zap.Error(err))
-	if o := st.seen; o != nil {
+	if o := st.seen; o != nil && l.of(o, st).isBlind() {
 		r := l.of(o, st)
-		if r.isBlind() {
-			r.lost()
-			if admitted, _, _ := l.presence.admit(key); admitted {
-				if told, err := r.tellBlind(ctx, err); err != nil {
-					r.telling.Outcome = r.failed(ctx, told, err)
-					l.platform.Tell(ctx, r.telling)
-				}
+		r.lost()
+		if admitted, _, _ := l.presence.admit(key); admitted {
+			if told, err := r.tellBlind(ctx, err); err != nil {
+				r.telling.Outcome = r.failed(ctx, told, err)
+				l.platform.Tell(ctx, r.telling)
 			}
 		}
+	} else {
+		l.presence.pass(key)
 	}
 	now := time.Now()
 	st.unread++

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -374,6 +375,57 @@ func TestASlowPlatformNoticesTheServicesReturn(t *testing.T) {
 			t.Errorf("asked %d times in the ten seconds since it is back", n)
 		}
 	})
+}
+
+// partly is a platform of which only one object can be read, while it fails.
+type partly struct {
+	*agenttest.Fake
+	objects, workloads atomic.Bool // which reads fail
+}
+
+var errPart = errors.New("no right")
+
+func (p *partly) Object(ctx context.Context, key agent.Key, before *agent.Object) (*agent.Object, error) {
+	if p.objects.Load() && key.Name != "web" {
+		return nil, errPart
+	}
+	return p.Fake.Object(ctx, key, before)
+}
+
+func (p *partly) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
+	if p.workloads.Load() && o.Key.Name != "web" {
+		return nil, errPart
+	}
+	return p.Fake.Observe(ctx, o)
+}
+
+// The return of the service is noticed at once, too, if most of the objects that wait for it can't be read any more: each of
+// them leaves its turn to another one.
+func TestObjectsThatCanNotBeReadLeaveTheirTurns(t *testing.T) {
+	t.Parallel()
+	for what, fails := range map[string]func(*partly) *atomic.Bool{
+		"objects": func(p *partly) *atomic.Bool { return &p.objects }, "workloads": func(p *partly) *atomic.Bool { return &p.workloads },
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			p, s := &partly{Fake: &agenttest.Fake{}}, agenttest.NewService(testserver.Recommendations(t))
+			p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+			for i := range 300 {
+				p.Create(agenttest.Workload{Name: fmt.Sprint("other-", i), Replicas: 4})
+			}
+			drive(t, p, s, agent.Options{Period: time.Minute}, agent.DriverOptions{})
+			time.Sleep(5 * time.Minute)
+			s.Away(true)
+			time.Sleep(2 * time.Minute)
+			fails(p).Store(true)
+			s.Away(false)
+			back := time.Now()
+			time.Sleep(3 * time.Second)
+			synctest.Wait()
+			if s.AskedSince(back) == 0 {
+				t.Errorf("%s that can't be read: nobody has asked in three seconds since the service is back", what)
+			}
+		})
+	}
 }
 
 // remembering is a platform that counts reads of an object in its Native, and notes each count.

@@ -238,6 +238,7 @@ func (r *reconcile) failed(ctx context.Context, e *evaluation, err error) Outcom
 				return r.failed(ctx, told, err)
 			}
 		}
+		r.presence.pass(r.o.Key)
 		r.retry = true
 		return OutcomeReadError
 	}
