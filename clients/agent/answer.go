@@ -10,12 +10,16 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/setpoint"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // check validates an answer against its request before it is used. It remembers a valid
 // answer for the next check.
 func (r *reconcile) check(e *evaluation) error {
 	if err := setpoint.CheckAnswer(r.asked(e), e.Answer); err != nil {
+		if name := unprintable(e.Request.GetSpec()); name != "" {
+			return &HoldError{Hold{Reason: ReasonInvalidObject, Message: fmt.Sprintf("the name %.200q in the spec's metrics has control characters, which no answer may have: rename it", name)}}
+		}
 		return err
 	}
 	r.clearDistrust(theQuestion)
@@ -24,6 +28,20 @@ func (r *reconcile) check(e *evaluation) error {
 		Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: e.Answer.GetStatus().GetDesiredReplicas()},
 	}
 	return nil
+}
+
+// unprintable is a name in the metrics of a spec that has control characters: the API server takes them, and conditions have
+// the name as it is. Empty: none has any.
+func unprintable(spec *setpointv1.HorizontalPodAutoscalerSpec) string {
+	for _, m := range spec.GetMetrics() {
+		name, _ := goal(m)
+		for _, n := range []string{name, m.GetObject().GetDescribedObject().GetName(), m.GetObject().GetDescribedObject().GetKind()} {
+			if printable.Lines(n) != n {
+				return n
+			}
+		}
+	}
+	return ""
 }
 
 func (r *reconcile) asked(e *evaluation) setpoint.Asked {

@@ -237,37 +237,43 @@ func TestErrorsOfWritesMaySayAnything(t *testing.T) {
 	}
 }
 
-// misnamed is a platform with an object whose metric has a name that is not UTF-8, as clients of Kubernetes may store it.
-type misnamed struct{ *told }
+// misnamed is a platform with an object whose metric has another name, as clients of Kubernetes may store it.
+type misnamed struct {
+	*told
+	name string
+}
 
 func (p misnamed) Observe(ctx context.Context, o *agent.Object) (*agent.Observation, error) {
 	seen, err := p.told.Observe(ctx, o)
 	if err == nil && o.Key.Name == "misnamed" {
-		seen.Request.Spec.Metrics[0].External.Metric.Name = "caf\xe9"
+		seen.Request.Spec.Metrics[0].External.Metric.Name = p.name
 	}
 	return seen, err
 }
 
-// A request that can't be encoded holds its object, and is no reason to take the service for one that is away.
-func TestATextThatIsNotUTF8HoldsOneObject(t *testing.T) {
+// A name that can't be sent, or comes back in texts of the answer and must not, holds its object. It is no reason to take
+// the service for one that is away, or for one whose answers somebody changes.
+func TestANameThatCanNotBeUsedHoldsOneObject(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		p, s := misnamed{&told{Fake: &agenttest.Fake{}}}, agenttest.NewService(testserver.Recommendations(t))
-		for _, name := range []string{"misnamed", "web"} {
-			p.Create(agenttest.Workload{Name: name, Replicas: 4})
-		}
-		drive(t, p, wired{s}, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
-		time.Sleep(time.Minute)
-		synctest.Wait()
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		if n := len(p.holds); n < 5 || slices.ContainsFunc(p.holds, func(r string) bool { return r != agent.ReasonInvalidObject }) {
-			t.Errorf("held for %v", p.holds)
-		}
-		if n := len(s.Asked()); n < 5 {
-			t.Errorf("asked %d times about the other in a minute", n)
-		}
-	})
+	for _, name := range []string{"caf\xe9", "\x1b[31mqueue"} {
+		synctest.Test(t, func(t *testing.T) {
+			p, s := misnamed{&told{Fake: &agenttest.Fake{}}, name}, agenttest.NewService(testserver.Recommendations(t))
+			for _, name := range []string{"misnamed", "web"} {
+				p.Create(agenttest.Workload{Name: name, Replicas: 4})
+			}
+			drive(t, p, wired{s}, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if n := len(p.holds); n < 5 || slices.ContainsFunc(p.holds, func(r string) bool { return r != agent.ReasonInvalidObject }) {
+				t.Errorf("%q: held for %v", name, p.holds)
+			}
+			if n := len(s.Asked()); n < 5 {
+				t.Errorf("%q: asked %d times about the other in a minute", name, n)
+			}
+		})
+	}
 }
 
 // A reading that the answer has without its value ends nothing.
