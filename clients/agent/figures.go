@@ -85,7 +85,10 @@ func Plain(text string) string { return plain.Replace(text) }
 func boundsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.HorizontalPodAutoscalerSpec, adjusted bool) []string {
 	var out []string
 	bound := func(name string, n int32) {
-		if !adjusted || s.GetDesiredReplicas() == n {
+		switch {
+		case spec == nil: // a fleet's, which may not be read
+			out = append(out, "at its "+name)
+		case !adjusted || s.GetDesiredReplicas() == n:
 			out = append(out, fmt.Sprintf("at its %s of %d", name, n))
 		}
 	}
@@ -95,7 +98,7 @@ func boundsOf(s *setpointv1.HorizontalPodAutoscalerStatus, spec *setpointv1.Hori
 			bound("maximum", spec.GetMaxReplicas())
 		case "TooFewReplicas":
 			least := int32(1)
-			if spec.MinReplicas != nil {
+			if spec != nil && spec.MinReplicas != nil {
 				least = spec.GetMinReplicas()
 			}
 			bound("minimum", least)

@@ -317,7 +317,11 @@ func TestAFleetSaysWhatStagesAndOverridesMadeOfIt(t *testing.T) {
 		{"an override", 6, []*setpointv1.Adjustment{pin}, "Why pinned to 6 by alice ScalingLimited"},
 		{"neither", 2, nil, "Why at its minimum of 2 ScalingLimited"},
 		{"a schedule of another time of day", 2, []*setpointv1.Adjustment{schedule}, "Why at its minimum of 2; schedule"},
+		{"a spec that may not be read", 2, nil, "Why at its minimum ScalingLimited"},
 	} {
+		if tt.name == "a spec that may not be read" {
+			delete(s.specs, web)
+		}
 		s.fleet = &setpointv1.Fleet{
 			Name: web, DesiredReplicas: tt.desired, MinReplicas: 2, MaxReplicas: 20, DecisionTime: timestamppb.New(now), Adjustments: tt.all,
 			Status: &setpointv1.HorizontalPodAutoscalerStatus{DesiredReplicas: tt.desired, Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{
