@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/hashicorp/nomad/api"
@@ -64,9 +65,19 @@ func (s *settings) list() []config.Setting {
 		config.String(&c.TLS.CertFile, "nomad-tls-cert-file", "PEM `file` of the agent's certificate, read at each handshake; empty means $NOMAD_CLIENT_CERT, or none"),
 		config.String(&c.TLS.KeyFile, "nomad-tls-key-file", "PEM `file` of the certificate's key; empty means $NOMAD_CLIENT_KEY"),
 		config.String(&c.TLS.ServerName, "nomad-tls-server-name", "expected `name` in Nomad's certificate, such as server.global.nomad; empty means $NOMAD_TLS_SERVER_NAME, or the host"),
-		config.String(&s.lock, "nomad-lock", "`path` of a Nomad variable, or path@namespace, which agents of one cluster lock so that one of them acts; empty means none"),
+		config.String(&s.lock, "nomad-lock", "`path` of a Nomad variable, or path@namespace, which agents of one cluster lock so that one of them acts; empty means none", checkLock),
 		config.Int(&s.concurrency, "statistics-concurrency", fmt.Sprintf("maximum concurrent reads of allocations' statistics, at most %d", nomad.MaxConcurrency), config.Within(1, nomad.MaxConcurrency)),
 	}
+}
+
+// lockPath matches what Nomad takes for the path of a variable, and the namespace after it.
+var lockPath = regexp.MustCompile(`^[A-Za-z0-9_~/-]{1,128}(@[A-Za-z0-9-]{1,128})?$`)
+
+func checkLock(path string) error {
+	if path != "" && !lockPath.MatchString(path) {
+		return fmt.Errorf("%q: must be 1 to 128 characters of [A-Za-z0-9_~/-], with @NAMESPACE after it where that is not default", path)
+	}
+	return nil
 }
 
 func (s *settings) validate(refuse config.Refuse, getenv func(string) string) {

@@ -39,14 +39,16 @@ func TestCheck(t *testing.T) {
 	fatal.If(t, os.WriteFile(token, []byte("secret\n"), 0o600))
 	valid := []string{"agent", "--check", "--cluster=demo", "--insecure"}
 	for want, args := range map[string][]string{
-		"": {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646"},
+		"": {"--nomad-token-file=" + token, "--nomad-address=https://nomad:4646", "--nomad-lock=setpoint/agent@ops"},
 		"--nomad-address: the address \"nomad:4646\" is not of the form http://127.0.0.1:4646": {"--nomad-address=nomad:4646"},
 		"--nomad-address: the address contains credentials":                                    {"--nomad-address=http://a:b@nomad"},
-		"token: stat":                 {"--nomad-token-file=" + token + "-absent"},
-		"must be given together":      {"--nomad-tls-cert-file=" + token},
-		"is empty: name a namespace":  {"--nomad-namespace="},
-		"25 is not from 1 to 24":      {"--statistics-concurrency=25"},
-		"must be certificates in PEM": {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
+		"token: stat":                {"--nomad-token-file=" + token + "-absent"},
+		"must be given together":     {"--nomad-tls-cert-file=" + token},
+		"is empty: name a namespace": {"--nomad-namespace="},
+		"25 is not from 1 to 24":     {"--statistics-concurrency=25"},
+		"--nomad-lock: \"a b@c\": must be 1 to 128 characters": {"--nomad-lock=a b@c"},
+		"--nomad-lock: \"a@\": must be 1 to 128":               {"--nomad-lock=a@"},
+		"must be certificates in PEM":                          {"--nomad-address=https://nomad", "--nomad-tls-ca-file=" + token},
 	} {
 		out, err := run(t, append(append([]string{}, valid...), args...)...)
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {

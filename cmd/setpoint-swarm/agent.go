@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -95,6 +96,13 @@ func checkHost(host string) error {
 	case scheme == "tcp" && user > 0:
 		// The Engine knows none, and errors of Docker's client quote the address.
 		return errors.New("must contain no user or password: the Engine takes certificates, which DOCKER_CERT_PATH names")
+	case scheme == "tcp":
+		// Docker's client would read below a path, and no count could be written there.
+		if to, err := url.Parse(host); err != nil || to.Hostname() == "" || to.Port() == "" || to.Host != strings.TrimSuffix(at, "/") {
+			return fmt.Errorf("%q: must be tcp://HOST:PORT", host)
+		}
+	case at == "":
+		return fmt.Errorf("%q: names no socket", host)
 	}
 	return nil
 }
@@ -136,7 +144,7 @@ func (s *settings) open(parts agentcmd.Parts) (*agentcmd.Platform, error) {
 	if s.usageSource != "" {
 		options.Usage = swarm.Cadvisor(s.usageSource, s.usageWindow)
 		if err := checkUsage(parts.Sources, options.Usage); err != nil {
-			return nil, fmt.Errorf("--usage-source: %w", err)
+			return nil, cli.BadSettings(fmt.Errorf("--usage-source: %w", err))
 		}
 	}
 	var take func(ctx context.Context) error
