@@ -63,7 +63,8 @@ const digestBytes = 192
 
 // Capacity of members whose pods find no place to run.
 const (
-	// pendingFor is for how long one must find none before the member's share is limited to those that did.
+	// pendingFor is for how long one must find none before the member's share is limited to those that did, and for how long
+	// a member must not do what it is told.
 	pendingFor = time.Minute
 	// capacityFor is for how long it is then limited; later it is tried again.
 	capacityFor = 5 * time.Minute
@@ -159,7 +160,7 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 		least = max(least, m.Answered)
 	}
 	has := spec.most(member, d.Scale.SpecReplicas, least)
-	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && (at-m.Told > int64(spec.StaleAfter) || m.hadAnswered(spec, member))
+	begins := m.Off || m.Gone || !m.HasShare || has != m.Answered && at-m.Told > int64(spec.StaleAfter) || m.strayed(spec, member, has)
 	if at-m.Told > int64(spec.StaleAfter) { // what was meanwhile is not known
 		m.PendingSince, m.ShortSince = 0, 0
 	}
@@ -200,16 +201,18 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	m.miss(spec, has, at)
 }
 
-// hadAnswered reports whether at its last call the member had what it learnt then: if it has others now, it was scaled by
-// somebody else. As with a HorizontalPodAutoscaler those count until the next decision, which is the first that knows of
-// them: telling it the former share until then would undo what that decision may leave.
-func (m *MemberRecord) hadAnswered(spec *Spec, member *Member) bool {
+// strayed reports whether the member was to stay as it was at its last call, and has not: it then had what it learnt, or was slow,
+// and the decision since then has left it what it had. Somebody else has scaled it, or it has done by now what it was told before.
+// As with a HorizontalPodAutoscaler that counts until the next decision, which is the first that knows of it: telling it the
+// former share until then would undo what that decision may leave, and a slow one would follow its own past for ever.
+func (m *MemberRecord) strayed(spec *Spec, member *Member, has int32) bool {
 	var d Digest
 	(&reader{Reader: numbers.Reader{Rest: m.Digest}}).head(&d)
-	return m.Digest != nil && spec.most(member, d.Scale.SpecReplicas, d.Min) == m.Answered
+	had := spec.most(member, d.Scale.SpecReplicas, d.Min)
+	return m.Digest != nil && has != had && (had == m.Answered || had == m.Share && !m.Obeys)
 }
 
-// miss notes whether the member has what it was told. One that has not for a period, and has not changed, is not
+// miss notes whether the member has what it was told. One that has not for a minute and a period, and has not changed, is not
 // told to until some minutes are over, whatever the cause.
 func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
 	if m.RestUntil != 0 && at >= m.RestUntil {
@@ -229,7 +232,7 @@ func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
 		}
 	case m.MissedSince == 0 || m.Had != has:
 		m.MissedSince, m.Had = at, has
-	case at-m.MissedSince < max(1, int64(spec.Period)):
+	case at-m.MissedSince < max(int64(pendingFor), int64(spec.Period)):
 	case has > m.Answered:
 		m.Rest, m.RestUntil = has, until
 	case m.CapacityUntil == 0:

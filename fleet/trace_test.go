@@ -30,8 +30,11 @@ type cluster struct {
 	// floor is an override of the member.
 	floor int32
 	// late ones show observed replicas a call later: had is how many they were asked for at the last call.
-	late   bool
-	had    int32
+	late bool
+	had  int32
+	// slow ones do what they are told that many calls later: writes are what they still have to do, below 0 nothing.
+	slow   int
+	writes []int32
 	answer Answer
 }
 
@@ -144,8 +147,22 @@ func (w *world) call(c *cluster) {
 	case c.blind:
 		c.replicas = answer.Share
 	default:
-		if c.replicas = digest.Within(answer.Share); !answer.Drained {
-			c.replicas = max(c.replicas, c.least)
+		share := digest.Within(answer.Share)
+		if !answer.Drained {
+			share = max(share, c.least)
+		}
+		c.write(share)
+	}
+}
+
+// write does what the cluster is told, or was told some calls before.
+func (c *cluster) write(share int32) {
+	if share == c.replicas {
+		share = -1
+	}
+	if c.writes = append(c.writes, share); len(c.writes) > c.slow {
+		if share, c.writes = c.writes[0], c.writes[1:]; share >= 0 {
+			c.replicas = share
 		}
 	}
 }
@@ -1403,6 +1420,37 @@ func TestStuckMemberIsDoneWithout(t *testing.T) {
 	for _, d := range w.decided[before:] {
 		if d.Changes() {
 			t.Fatalf("%d becomes %d at the same load", d.Current, d.Desired)
+		}
+	}
+}
+
+// A member that does within a minute what it is told is not stuck: what it has not done yet is done by nobody else, and what it then does is
+// not undone.
+func TestSlowMembersDoNotSwing(t *testing.T) {
+	for _, names := range []string{"a", "b", "c", "abc"} {
+		for slow := 1; slow <= 3; slow++ {
+			for _, had := range [][]int32{{4, 4, 4}, {1, 7, 5}, {9, 2, 2}} {
+				w := newWorld(t, utilization(50), had...)
+				w.periods(4, int64(sumOf(had)), noCheck)
+				for _, c := range w.clusters {
+					if strings.Contains(names, c.name) {
+						c.slow = slow
+					}
+				}
+				most := 2*sumOf(had) + 2
+				changes := 0
+				w.periods(60, int64(2*sumOf(had)), func(before, after []int32) {
+					if sumOf(after) > most {
+						t.Errorf("%s, %d calls late: %v after %v, for a load of %d", names, slow, after, before, 2*sumOf(had))
+					}
+					if !slices.Equal(before, after) {
+						changes++
+					}
+				})
+				if changes > 8 {
+					t.Errorf("%s, %d calls late: %d changes, and %v in the end", names, slow, changes, w.replicas())
+				}
+			}
 		}
 	}
 }
