@@ -16,6 +16,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
@@ -139,11 +140,7 @@ func TestWithoutHistoryLintAlone(t *testing.T) {
 // first is a scenario of the real controllers.
 func first(t *testing.T) *recording.Scenario {
 	t.Helper()
-	reader, err := os.Open("../clients/kubernetes/recording/testdata/curated.jsonl.gz")
-	fatal.If(t, err)
-	defer func() { _ = reader.Close() }()
-	for s, err := range recording.NewReader("", reader).All() {
-		fatal.If(t, err)
+	for s := range recordingtest.Scenarios(t, "../clients/kubernetes/recording/testdata/curated.jsonl.gz") {
 		if len(s.Steps) > 1 && s.Steps[0].Expect != nil {
 			return s
 		}

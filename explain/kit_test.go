@@ -1,51 +1,25 @@
 package explain
 
 import (
-	"os"
-	"sync"
+	"iter"
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/replay"
 )
 
-// readRecordings returns the scenarios of a file of recordings.
-func readRecordings(tb testing.TB, name string) []*recording.Scenario {
-	tb.Helper()
-	path := "../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz"
-	file, err := os.Open(path)
-	fatal.If(tb, err)
-	defer func() { _ = file.Close() }()
-	var out []*recording.Scenario
-	for scenario, err := range recording.NewReader(path, file).All() {
-		fatal.If(tb, err)
-		out = append(out, scenario)
-	}
-	return out
-}
-
-var (
-	curatedOnce sync.Once
-	curatedRead []*recording.Scenario
-)
-
-// scenarios returns the scenarios of a file of recordings; the curated ones, which
-// several tests use, are read once.
-func scenarios(tb testing.TB, name string) []*recording.Scenario {
-	tb.Helper()
-	if name != "curated" {
-		return readRecordings(tb, name)
-	}
-	curatedOnce.Do(func() { curatedRead = readRecordings(tb, name) })
-	return curatedRead
+// scenarios returns the scenarios of a file of recordings.
+func scenarios(tb testing.TB, name string) iter.Seq[*recording.Scenario] {
+	return recordingtest.Scenarios(tb, "../clients/kubernetes/recording/testdata/"+name+".jsonl.gz")
 }
 
 // curated returns the curated scenario of that name.
 func curated(tb testing.TB, name string) *recording.Scenario {
 	tb.Helper()
-	for _, scenario := range scenarios(tb, "curated") {
+	for scenario := range scenarios(tb, "curated") {
 		if scenario.Name == name {
 			return scenario
 		}

@@ -26,7 +26,7 @@ func TestEveryStepRenders(t *testing.T) {
 		t.Run(file, func(t *testing.T) {
 			t.Parallel()
 			steps := 0
-			for _, scenario := range scenarios(t, file) {
+			for scenario := range scenarios(t, file) {
 				play(t, scenario, func(step int, req *setpointv1.RecommendRequest, resp *setpointv1.RecommendResponse) {
 					steps++
 					where := fmt.Sprintf("%s step %d", scenario.Name, step)
@@ -52,7 +52,7 @@ func TestEveryStepRendersByEveryProfile(t *testing.T) {
 		t.Run(profile, func(t *testing.T) {
 			t.Parallel()
 			steps := 0
-			for _, scenario := range scenarios(t, "curated") {
+			for scenario := range scenarios(t, "curated") {
 				if profile == scenario.Config.Profile {
 					continue
 				}

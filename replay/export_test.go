@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
 	"slices"
 	"testing"
 	"time"
@@ -77,13 +76,9 @@ func TestExportsGiveEveryDecisionAgain(t *testing.T) {
 	})
 	asks := &keeping{Server: NewServer(s.Conn), asked: map[string]int{}}
 	targets := 0
-	for _, name := range []string{"curated.jsonl.gz", "fuzz.jsonl.gz"} {
-		f, err := os.Open("../clients/kubernetes/recording/testdata/" + name)
-		fatal.If(t, err)
-		defer f.Close()
+	for _, name := range []string{"curated", "fuzz"} {
 		played := 0
-		for scenario, err := range recording.NewReader(name, f).All() {
-			fatal.If(t, err)
+		for scenario := range scenarios(t, name) {
 			deleted := slices.ContainsFunc(scenario.Steps, func(s recording.Step) bool { return s.HPADeleted })
 			if deleted || scenario.History != nil || played >= 200 {
 				continue

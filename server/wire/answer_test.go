@@ -3,7 +3,6 @@ package wire_test
 import (
 	"bytes"
 	"math/rand/v2"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +13,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -96,13 +96,8 @@ func TestAnswersAreThoseOfTheLongWay(t *testing.T) {
 func TestAnswersToRecordedRequests(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
-	const name = "../../clients/kubernetes/recording/testdata/curated.jsonl.gz"
-	file, err := os.Open(name)
-	fatal.If(t, err)
-	defer func() { _ = file.Close() }()
 	answers := 0
-	for scenario, err := range recording.NewReader(name, file).All() {
-		fatal.If(t, err)
+	for scenario := range recordingtest.Scenarios(t, "../../clients/kubernetes/recording/testdata/curated.jsonl.gz") {
 		player := recording.NewPlayer(scenario)
 		var history *recommender.History
 		for i := range scenario.Steps {

@@ -3,7 +3,6 @@ package wire_test
 import (
 	"math"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +17,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -55,13 +55,9 @@ func TestRecordedRequestsAreTaken(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	for _, name := range []string{"curated", "fuzz", "v1.28", "v1.15"} {
-		file, err := os.Open("../../clients/kubernetes/recording/testdata/" + name + ".jsonl.gz")
-		fatal.If(t, err)
-		defer func() { _ = file.Close() }()
 		decoder := wire.NewDecoder(defaults)
 		var seen soundness
-		for scenario, err := range recording.NewReader(name, file).All() {
-			fatal.If(t, err)
+		for scenario := range recordingtest.Scenarios(t, "../../clients/kubernetes/recording/testdata/"+name+".jsonl.gz") {
 			if seen.taken > 2000 {
 				break
 			}

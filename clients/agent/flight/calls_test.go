@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -21,6 +20,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent/agenttest"
 	"github.com/setpoint-dev/setpoint/clients/agent/flight"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/replay"
 	"github.com/setpoint-dev/setpoint/server"
@@ -64,12 +64,8 @@ func serve(t *testing.T, options server.Options) (srv *server.Server, conn *grpc
 // with a history.
 func replayed(t *testing.T, name string, each func(recorded *recording.Step, step *replay.Step)) (histories int) {
 	t.Helper()
-	file, err := os.Open(name)
-	fatal.If(t, err)
-	defer func() { _ = file.Close() }()
 	runner := replay.NewRunner(replay.NewEngine(), replay.Options{})
-	for scenario, err := range recording.NewReader(name, file).All() {
-		fatal.If(t, err)
+	for scenario := range recordingtest.Scenarios(t, name) {
 		if scenario.History != nil {
 			histories++
 		}
@@ -188,13 +184,8 @@ func TestWhatKubernetesAgentsRecordReplays(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "flight.jsonl.gz")
 	r, err := flight.Open(flight.Options{File: name, MaxSteps: 3, Targets: targets{setpointv1.NewTargetServiceClient(conn)}})
 	fatal.If(t, err)
-	const curated = "../../kubernetes/recording/testdata/curated.jsonl.gz"
-	in, err := os.Open(curated)
-	fatal.If(t, err)
-	defer func() { _ = in.Close() }()
 	given, n := 0, 0
-	for scenario, err := range recording.NewReader(curated, in).All() {
-		fatal.If(t, err)
+	for scenario := range recordingtest.Scenarios(t, "../../kubernetes/recording/testdata/curated.jsonl.gz") {
 		n++
 		player, fresh := recording.NewPlayer(scenario), scenario.HPA.Status.Conditions == nil
 		for i := range scenario.Steps {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/recommender"
@@ -39,12 +39,8 @@ func TestRecordingsReadFromAnAPIServer(t *testing.T) {
 	for _, test := range testlength.FirstUnderRace(t, 1, []part{{"fuzz.jsonl.gz", 8}, {"curated.jsonl.gz", 1}}) {
 		t.Run(test.file, func(t *testing.T) {
 			t.Parallel()
-			recorded, err := os.Open(filepath.Join("..", "recording", "testdata", test.file))
-			fatal.If(t, err)
-			defer recorded.Close()
 			scenarios := 0
-			for scenario, err := range recording.NewReader(test.file, recorded).All() {
-				fatal.If(t, err)
+			for scenario := range recordingtest.Scenarios(t, filepath.Join("..", "recording", "testdata", test.file)) {
 				if scenarios%test.of == 0 {
 					playOverHTTP(t, scenario)
 				}

@@ -1,47 +1,20 @@
 package recording_test
 
 import (
-	"os"
 	"path/filepath"
-	"sync"
+	"slices"
 	"testing"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
-	"github.com/setpoint-dev/setpoint/internal/fatal"
+	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording/recordingtest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
 
-// files are the recordings of testdata, each read at its first use.
-var files = map[string]func() ([]*recording.Scenario, error){
-	"curated.jsonl.gz": sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("curated.jsonl.gz") }),
-	"fuzz.jsonl.gz":    sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("fuzz.jsonl.gz") }),
-	"v1.28.jsonl.gz":   sync.OnceValues(func() ([]*recording.Scenario, error) { return readFile("v1.28.jsonl.gz") }),
-}
-
-func readFile(file string) ([]*recording.Scenario, error) {
-	f, err := os.Open(filepath.Join("testdata", file))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	var out []*recording.Scenario
-	for scenario, err := range recording.NewReader(file, f).All() {
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, scenario)
-	}
-	return out, nil
-}
-
-// readRecordings returns the scenarios of a file of testdata, which all tests share.
+// readRecordings returns the scenarios of a file of testdata.
 func readRecordings(t testing.TB, file string) []*recording.Scenario {
-	t.Helper()
-	scenarios, err := files[file]()
-	fatal.If(t, err)
-	return scenarios
+	return slices.Collect(recordingtest.Scenarios(t, filepath.Join("testdata", file)))
 }
 
 func TestEveryRecordingBecomesRequests(t *testing.T) {
