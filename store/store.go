@@ -112,6 +112,8 @@ type Record struct {
 	// Value as it was swapped in; an empty one may come back nil. The caller owns it;
 	// engines keep no alias.
 	Value []byte
+	// Cut is set by LoadParts where it left the value out.
+	Cut bool
 }
 
 // Exists reports whether the record's key existed.
@@ -342,8 +344,9 @@ type Parts interface {
 	Part(part Part, ttl time.Duration) (PartStore, error)
 	// LoadParts returns the records of a key, in the order of parts, each as its store's
 	// Load would, in one round trip; "" is the history. It is not a snapshot of all of
-	// them. Part must have been called for each of them before.
-	LoadParts(ctx context.Context, key Key, parts ...Part) ([]Record, error)
+	// them. Part must have been called for each of them before. Values of more than most
+	// bytes are left out; 0: none is.
+	LoadParts(ctx context.Context, key Key, most int, parts ...Part) ([]Record, error)
 }
 
 // Engine is what a service needs of an engine: all of this repository are one.

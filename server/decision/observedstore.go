@@ -166,8 +166,8 @@ func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version
 }
 
 // LoadParts is one load.
-func (o *observedStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+func (o *observedStore) LoadParts(ctx context.Context, key store.Key, most int, parts ...store.Part) ([]store.Record, error) {
 	return observed(ctx, o, &o.metrics.load, about(&key), func(ctx context.Context) ([]store.Record, error) {
-		return o.Store.(store.Parts).LoadParts(ctx, key, parts...)
+		return o.Store.(store.Parts).LoadParts(ctx, key, most, parts...)
 	})
 }

@@ -169,7 +169,7 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 	before, _ := f.cache.Get(key)
 	for again := false; ; again = true {
 		now := time.Now()
-		records, err := f.parts.LoadParts(ctx, key, store.Specs, store.Fleets, "")
+		records, err := f.parts.LoadParts(ctx, key, 0, store.Specs, store.Fleets, "")
 		if err != nil {
 			return nil, err
 		}

@@ -29,8 +29,9 @@ type FaultyStore struct {
 	OnSwap func(ctx context.Context, swap store.Swap, compareAndSwap SwapFunc) (store.SwapResult, error)
 	// deleted is when keys were deleted, as engines know that several instances share.
 	deleted sync.Map
-	// OnParts is called before parts of a key are read, which fails with its error.
-	OnParts func(context.Context, store.Key) error
+	// OnParts is called before parts of a key are read, all of them or those of at most that many bytes, which fails
+	// with its error.
+	OnParts func(ctx context.Context, key store.Key, most int) error
 	// OnTime is the store's clock; nil: it does not tell.
 	OnTime func() time.Time
 	// OnUsage is called before a count of the store, which fails with its error.
@@ -93,13 +94,13 @@ func (f *FaultyStore) CompareAndSwapBatch(ctx context.Context, swaps []store.Swa
 }
 
 // LoadParts implements store.Parts.
-func (f *FaultyStore) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+func (f *FaultyStore) LoadParts(ctx context.Context, key store.Key, most int, parts ...store.Part) ([]store.Record, error) {
 	if f.OnParts != nil {
-		if err := f.OnParts(ctx, key); err != nil {
+		if err := f.OnParts(ctx, key, most); err != nil {
 			return nil, err
 		}
 	}
-	return f.Store.LoadParts(ctx, key, parts...)
+	return f.Store.LoadParts(ctx, key, most, parts...)
 }
 
 // Part implements store.Parts.

@@ -104,7 +104,7 @@ func (s *Recommendations) storedRoom(ctx context.Context, bytes int, free func()
 		}
 		return func() {}, false, nil
 	}
-	pass, large := new(gate.Pass), bytes > mostSmallStored
+	pass, large := new(gate.Pass), bytes > stored.Small
 	if !s.requests.Gate.TryEnter(pass, large) {
 		if freed = large; freed {
 			free()
@@ -119,9 +119,8 @@ func (s *Recommendations) storedRoom(ctx context.Context, bytes int, free func()
 	return pass.Leave, freed, nil
 }
 
-// mostSmallStored is the size up to which stored bytes count as small, and storedGrowth how much
-// more memory they take when decoded.
-const mostSmallStored, storedGrowth = 32 << 10, 10
+// storedGrowth is how much more memory stored bytes take when decoded.
+const storedGrowth = 10
 
 // ReportScale records the outcome of a recommendation.
 func (s *Recommendations) ReportScale(ctx context.Context, req *setpointv1.ReportScaleRequest) (*setpointv1.ReportScaleResponse, error) {

@@ -28,6 +28,7 @@ func (s *Recommendations) newStored(engine store.Engine) (*stored.Targets, error
 	return stored.New(s.targets.Store().(store.Engine), stored.Options{
 		Recommend: s.recommendStored,
 		Clock:     s.targets.Options.Clock,
+		Turn:      s.guard.LoadInTurn,
 		Room:      s.storedRoom,
 		Sources:   s.refusing(),
 		Place: func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (func(bool), error) {

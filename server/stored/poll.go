@@ -54,14 +54,14 @@ func (t *Targets) Recommendation(ctx context.Context, key store.Key, poll Poll) 
 
 // outcome returns the outcome that answers a poll.
 func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outcome, error) {
-	leave, entered := func() {}, false
-	defer func() { leave() }()
+	var l lease
+	defer func() { l.end() }()
 	var fetched *Fetched
 	var fetchedFor store.Version // of the spec
 	decisions := t.decisions.of(key)
 	for {
 		before := decisions.Load()
-		records, err := t.parts.LoadParts(ctx, key, store.Specs, "")
+		records, err := t.parts.LoadParts(ctx, key, l.most(), store.Specs, "")
 		if err != nil {
 			return nil, err
 		}
@@ -69,6 +69,12 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		by := asker{key, poll.DryRun, poll.Current != nil && *poll.Current == 0}
 		if known, ok := t.outcomes.Get(by); ok && known.counts(records, q.now) {
 			return known.outcome, nil
+		}
+		if records[0].Cut || records[1].Cut {
+			if err := t.turn(ctx, &l); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		if err := q.decode(); err != nil {
 			return nil, err
@@ -84,8 +90,15 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 				return decided, nil
 			}
 		}
-		if q.observed, err = t.observations.Load(ctx, key); err != nil {
+		observed, err := t.parts.LoadParts(ctx, key, l.most(), store.Observations)
+		if err != nil {
 			return nil, err
+		}
+		if q.observed = observed[0]; q.observed.Cut {
+			if err := t.turn(ctx, &l); err != nil {
+				return nil, err
+			}
+			continue
 		}
 		scaled, newest, err := instants(q.observed)
 		if err != nil {
@@ -101,20 +114,29 @@ func (t *Targets) outcome(ctx context.Context, key store.Key, poll Poll) (*outco
 		}
 		if !answered && fetchedFor != records[0].Version {
 			// Sources may take long, and their queries may need memory: who waits for that must hold none.
-			leave()
-			leave, entered = func() {}, false
-			if fetched, err = t.fetch(ctx, key, q.spec, q.observed, q.now); err != nil {
-				return nil, err
-			}
-			fetchedFor = records[0].Version
-		}
-		if !entered {
-			free := func() { q, records, decided = nil, nil, nil }
-			left, freed, err := t.options.Room(ctx, len(q.observed.Value)+len(records[0].Value), free)
+			large := l.leave != nil
+			l.end()
+			pods, err := podNames(q.spec, q.observed, q.now)
 			if err != nil {
 				return nil, err
 			}
-			leave, entered = left, true
+			spec, version := q.spec, records[0].Version
+			if large {
+				q, records, observed, decided = nil, nil, nil, nil
+			}
+			if fetched, err = t.fetch(ctx, key, spec, pods); err != nil {
+				return nil, err
+			}
+			if fetchedFor = version; large {
+				continue
+			}
+		}
+		if !l.decodes {
+			free := func() { q, records, observed, decided = nil, nil, nil, nil }
+			freed, err := t.room(ctx, &l, len(q.observed.Value)+len(records[0].Value), free)
+			if err != nil {
+				return nil, err
+			}
 			if freed || decisions.Load() != before { // another poll may have decided meanwhile
 				free()
 				continue

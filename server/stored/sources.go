@@ -101,7 +101,7 @@ func queriedMetrics(spec *setpointv1.TargetSpec) (indexes []int) {
 }
 
 // fetch fetches the metrics that a spec has queries for; nil: it has none.
-func (t *Targets) fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, record store.Record, now time.Time) (*Fetched, error) {
+func (t *Targets) fetch(ctx context.Context, key store.Key, spec *setpointv1.TargetSpec, pods []string) (*Fetched, error) {
 	switch {
 	case len(spec.GetQueries()) == 0:
 		return nil, nil
@@ -111,10 +111,6 @@ func (t *Targets) fetch(ctx context.Context, key store.Key, spec *setpointv1.Tar
 			fetched.MetricErrors = append(fetched.MetricErrors, Unfetched(spec, query, "this server fetches no metrics: its operator allows no sources")...)
 		}
 		return fetched, nil
-	}
-	pods, err := podNames(spec, record, now)
-	if err != nil {
-		return nil, err
 	}
 	return t.options.Sources.Fetch(ctx, key, spec, pods)
 }

@@ -24,6 +24,8 @@ const (
 	// DefaultMaxSpecBytes and DefaultMaxObservationBytes limit the records of a target.
 	DefaultMaxSpecBytes        = 256 << 10
 	DefaultMaxObservationBytes = 1 << 20
+	// Small is the size up to which records are loaded at once, in bytes. Larger ones have their turn.
+	Small = 32 << 10
 	// maxSwaps limits the attempts of a swap.
 	maxSwaps = 16
 )
@@ -43,6 +45,9 @@ type Options struct {
 	// existing one, or returns why there is none; settled is called with whether the record was
 	// stored. Nil: unlimited.
 	Place func(ctx context.Context, part store.Part, key store.Key, more store.Usage) (settled func(stored bool), err error)
+	// Turn waits until records of more than Small bytes may be loaded; leave is called before the call waits for anything
+	// else, and as soon as Room counts them. Nil: no waiting.
+	Turn func(context.Context) (leave func(), err error)
 	// Room waits until there is enough memory to decode that many bytes; leave is called when everything decoded is
 	// free again. Before it waits it calls free, which frees what was loaded, and reports that it did. Nil: no waiting.
 	Room func(ctx context.Context, bytes int, free func()) (leave func(), freed bool, err error)
@@ -84,6 +89,9 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 			return func(bool) {}, nil
 		}
 	}
+	if o.Turn == nil {
+		o.Turn = func(context.Context) (func(), error) { return func() {}, nil }
+	}
 	if o.Room == nil {
 		o.Room = func(context.Context, int, func()) (func(), bool, error) { return func() {}, false, nil }
 	}
@@ -102,12 +110,60 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 // Specs is the store of the specs, to list their keys.
 func (t *Targets) Specs() store.Store { return t.specs }
 
-// load loads a record to change. Of a fleet nothing is reported.
-func (t *Targets) load(ctx context.Context, part store.Part, of store.PartStore, key store.Key) (store.Record, error) {
-	if part != store.Observations {
-		return of.Load(ctx, key)
+// lease is what a call may hold of a target's records in memory. Zero: small ones.
+type lease struct {
+	leave   func() // ends turn or room; nil: it has neither
+	decodes bool   // it has room
+}
+
+// most is the size of the values that may be loaded, in bytes; 0: all.
+func (l *lease) most() int {
+	if l.leave != nil {
+		return 0
 	}
-	records, err := t.parts.LoadParts(ctx, key, part, store.Fleets)
+	return Small
+}
+
+// end gives back what the lease has.
+func (l *lease) end() {
+	if l.leave != nil {
+		l.leave()
+	}
+	*l = lease{}
+}
+
+// turn waits for the turn to load records of which one was cut.
+func (t *Targets) turn(ctx context.Context, l *lease) (err error) {
+	l.leave, err = t.options.Turn(ctx)
+	return err
+}
+
+// room waits for memory to decode bytes, unless the lease has it. Freed: it has called free before, and they are to be
+// loaded again.
+func (t *Targets) room(ctx context.Context, l *lease, bytes int, free func()) (freed bool, err error) {
+	if l.decodes {
+		return false, nil
+	}
+	turn := *l
+	leave, freed, err := t.options.Room(ctx, bytes, func() { free(); turn.end() })
+	turn.end()
+	*l = lease{}
+	if err == nil {
+		*l = lease{leave, true}
+	}
+	return freed, err
+}
+
+// load loads a record to change. Of a fleet nothing is reported.
+func (t *Targets) load(ctx context.Context, part store.Part, key store.Key, most int) (store.Record, error) {
+	if part != store.Observations {
+		records, err := t.parts.LoadParts(ctx, key, most, part)
+		if err != nil {
+			return store.Record{}, err
+		}
+		return records[0], nil
+	}
+	records, err := t.parts.LoadParts(ctx, key, most, part, store.Fleets)
 	if err == nil && !records[0].Exists() && !records[1].Exists() { // a fleet's record expires, its spec does not
 		var spec store.Record
 		if spec, err = t.specs.Load(ctx, key); errors.Is(err, store.ErrUnreadable) {
@@ -133,19 +189,25 @@ func (t *Targets) swap(ctx context.Context, part store.Part, key store.Key, next
 	if part == store.Observations {
 		of = t.observations
 	}
-	record, err := t.load(ctx, part, of, key)
-	if err != nil {
-		return store.Record{}, err
-	}
-	leave, freed, err := t.options.Room(ctx, len(record.Value), func() { record = store.Record{} })
-	if err != nil {
-		return store.Record{}, err
-	}
-	defer leave()
-	if freed {
-		if record, err = t.load(ctx, part, of, key); err != nil {
+	var l lease
+	defer func() { l.end() }()
+	var record store.Record
+	for loaded := false; !loaded; {
+		var err error
+		if record, err = t.load(ctx, part, key, l.most()); err != nil {
 			return store.Record{}, err
 		}
+		if record.Cut {
+			if err := t.turn(ctx, &l); err != nil {
+				return store.Record{}, err
+			}
+			continue
+		}
+		freed, err := t.room(ctx, &l, len(record.Value), func() { record = store.Record{} })
+		if err != nil {
+			return store.Record{}, err
+		}
+		loaded = !freed
 	}
 	return store.Change(ctx, of, key, record, maxSwaps, func(more store.Usage) (func(bool), error) {
 		return t.options.Place(ctx, part, key, more)

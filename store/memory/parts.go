@@ -89,7 +89,7 @@ func (p *parts) close() {
 }
 
 // LoadParts implements store.Parts.
-func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+func (s *Store) LoadParts(ctx context.Context, key store.Key, most int, parts ...store.Part) ([]store.Record, error) {
 	records := make([]store.Record, len(parts))
 	for i, part := range parts {
 		of := s
@@ -104,6 +104,9 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Par
 		var err error
 		if records[i], err = of.Load(ctx, key); err != nil {
 			return nil, err
+		}
+		if most > 0 && len(records[i].Value) > most {
+			records[i].Value, records[i].Cut = nil, true
 		}
 	}
 	return records, nil

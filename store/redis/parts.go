@@ -123,7 +123,7 @@ func (s *Store) allParts() []*Store {
 }
 
 // LoadParts implements store.Parts.
-func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Part) ([]store.Record, error) {
+func (s *Store) LoadParts(ctx context.Context, key store.Key, most int, parts ...store.Part) ([]store.Record, error) {
 	if err := s.begin(ctx, "load"); err != nil {
 		return nil, err
 	}
@@ -134,7 +134,7 @@ func (s *Store) LoadParts(ctx context.Context, key store.Key, parts ...store.Par
 		}
 		layouts[i] = s.layout.of(part)
 	}
-	records, errs := s.loadFrom(ctx, len(parts), func(i int) place { return layouts[i].place(key) })
+	records, errs := s.loadFrom(ctx, len(parts), most, func(i int) place { return layouts[i].place(key) })
 	if errs != nil {
 		return records, store.BatchError(errs)
 	}

@@ -129,23 +129,30 @@ func (s *Store) load(ctx context.Context, keys []store.Key) ([]store.Record, []e
 	if err := s.begin(ctx, "load"); err != nil {
 		return nil, nil, err
 	}
-	records, errs := s.loadFrom(ctx, len(keys), func(i int) place { return s.layout.place(keys[i]) })
+	records, errs := s.loadFrom(ctx, len(keys), 0, func(i int) place { return s.layout.place(keys[i]) })
 	return records, errs, nil
 }
 
-// loadFrom loads the records of n places.
-func (s *Store) loadFrom(ctx context.Context, n int, of func(i int) place) ([]store.Record, []error) {
+// loadFrom loads the records of n places, without values of more than most bytes; 0: with all.
+func (s *Store) loadFrom(ctx context.Context, n, most int, of func(i int) place) ([]store.Record, []error) {
 	records := make([]store.Record, n)
 	return records, s.perform(ctx, n, &exchange{
 		operation: "load",
 		durable:   true, // else it could return a record that a failover then loses
-		args:      func(i int, _ bool) []any { return []any{"get", of(i).record()} },
+		args: func(i int, _ bool) []any {
+			if most > 0 { // and one byte more, which tells that there is more
+				return []any{"getrange", of(i).record(), 0, versionLength + most}
+			}
+			return []any{"get", of(i).record()}
+		},
 		take: func(i int, reply any, _ bool) (err error) {
-			if reply == nil {
+			raw, _ := reply.(string)
+			if reply == nil || most > 0 && raw == "" { // GETRANGE has no nil
 				return nil
 			}
-			raw, _ := reply.(string)
-			records[i], err = decodeRecord(raw)
+			if records[i], err = decodeRecord(raw); most > 0 && len(records[i].Value) > most {
+				records[i].Value, records[i].Cut = nil, true
+			}
 			return err
 		},
 	})

@@ -52,7 +52,7 @@ func TestASwapThatIsSentAgainHappensOnce(t *testing.T) {
 		}
 		record, err := s.Load(t.Context(), swapped)
 		if err != nil || string(record.Value) != step || record.Version != p.result.Record.Version {
-			t.Fatalf("%s: %q, %v", step, record, err)
+			t.Fatalf("%s: %+v, %v", step, record, err)
 		}
 		old = record.Version
 		if step == "swap" {

@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"errors"
+	"reflect"
 	"testing"
 	"time"
 
@@ -57,7 +58,7 @@ type partEngine struct {
 
 func (f fixture) wantParts(key store.Key, parts []store.Part, want ...string) {
 	f.t.Helper()
-	records, err := f.asParts().LoadParts(f.t.Context(), key, parts...)
+	records, err := f.asParts().LoadParts(f.t.Context(), key, 0, parts...)
 	if err != nil || len(records) != len(want) {
 		f.t.Fatalf("LoadParts(%v, %q) = %d records, %v, want %d", key, parts, len(records), err, len(want))
 	}
@@ -89,6 +90,22 @@ func testPartsAreApart(t *testing.T, s suite) {
 	}
 	f.mustDelete(k)
 	f.wantParts(k, []store.Part{"", store.Specs, store.Observations}, "", "spec 2", "")
+	for _, test := range []struct {
+		most int
+		want store.Record
+	}{
+		{most: 5, want: store.Record{Cut: true}},
+		{most: 6, want: store.Record{Value: []byte("spec 2")}},
+		{most: 0, want: store.Record{Value: []byte("spec 2")}},
+	} {
+		records, err := f.asParts().LoadParts(t.Context(), k, test.most, "", store.Specs)
+		fatal.If(t, err)
+		stored, err := specs.Load(t.Context(), k)
+		fatal.If(t, err)
+		if test.want.Version = stored.Version; records[0].Exists() || !reflect.DeepEqual(records[1], test.want) {
+			t.Errorf("of at most %d bytes: %+v, want no history and %+v", test.most, records, test.want)
+		}
+	}
 	f.wantKeys("histories", f.list(store.Filter{}, store.Key{}, 10), nil)
 	f.wantKeys("specs", specs.list(store.Filter{}, store.Key{}, 10), []store.Key{k})
 }
@@ -116,7 +133,7 @@ func testPartsLoadedTogether(t *testing.T, s suite) {
 		f.wantParts(k, []store.Part{"", store.Specs}, history, spec)
 	}
 	f.wantParts(key("nobody"), nil)
-	if _, err := f.asParts().LoadParts(t.Context(), key("target"), "no such part"); err == nil {
+	if _, err := f.asParts().LoadParts(t.Context(), key("target"), 0, "no such part"); err == nil {
 		t.Error("LoadParts accepts an unknown part")
 	}
 }
@@ -195,7 +212,7 @@ func testPartsEnd(t *testing.T, s suite) {
 	if _, err := specs.Load(t.Context(), key("target")); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("the part of a closed engine: %v, want ErrClosed", err)
 	}
-	if _, err := f.asParts().LoadParts(t.Context(), key("target"), ""); !errors.Is(err, store.ErrClosed) {
+	if _, err := f.asParts().LoadParts(t.Context(), key("target"), 0, ""); !errors.Is(err, store.ErrClosed) {
 		t.Errorf("LoadParts of a closed engine: %v, want ErrClosed", err)
 	}
 }
