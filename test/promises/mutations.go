@@ -256,7 +256,7 @@ var Mutations = []Mutation{
 		"const listedAtOnce = 50", "const listedAtOnce = 5000"},
 	{"a list loads a few records", "TestFewRecordsAreReadAtOnce", "server/admission/reading.go",
 		"pass.Read(bytes)", "pass.Read(0)"},
-	{"a poll loads large records in its turn", "TestFewRecordsAreReadAtOnce", "server/stored/stored.go",
+	{"however many calls read what is stored, few do at once", "TestFewRecordsAreReadAtOnce", "server/stored/stored.go",
 		"	return Small\n", "	return 0\n"},
 	{"every problem is listed with line", "TestManyProblems", "internal/document/document.go",
 		"if len(r.problems) == maxProblems {", "if len(r.problems) == 1 {"},
