@@ -239,7 +239,7 @@ func nominal(in *recommender.Input, count int32) {
 
 // settle makes what a silent member told that of the replicas that count of it: others were still coming or going, or not ready
 // yet. Fewer would leave less for the other members than their own load needs, which can be nothing; more would hide that
-// these need more. What the pods of one that showed none request is not known.
+// these need more. What the pods of one that showed none request is not known, nor that of pods of which one requests nothing.
 func (d *Digest) settle(spec *recommender.Spec, replicas int32) {
 	replicas = min(replicas, MostPods) // of many members they add up
 	if d.Pods > 0 || d.Scale.SpecReplicas == 0 {
@@ -254,11 +254,13 @@ func (d *Digest) settle(spec *recommender.Spec, replicas int32) {
 		*m = silence(*m)
 		m.Missing, m.Unready = together(m.Missing, unready), recommender.GroupSums{}
 		switch pods := m.Missing.Pods; {
-		case pods > 0: // as one group: rounded by themselves groups are more
+		case pods > 0 && m.NoRequest == "": // as one group: rounded by themselves groups are more
 			scaleSums(m, replicas, pods)
 		case replicas > 0 && !IsTotal(&spec.Metrics[i]):
 			d.Metrics = nil
 			return
+		default:
+			*m = recommender.MetricSums{}
 		}
 	}
 }

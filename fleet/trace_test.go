@@ -22,7 +22,9 @@ type cluster struct {
 	// silent clusters don't call, blind ones don't see; stuck ones don't do what they are told. Of room
 	// pods find a place, and of ready ones become ready; 0: all.
 	silent, blind, stuck bool
-	room, ready          int32
+	// bare ones have a pod that requests nothing.
+	bare        bool
+	room, ready int32
 	// zero reports whether its own spec allows 0 replicas. Else it stays between least and most, if that is above
 	// 0: a drained one only has no least.
 	zero        bool
@@ -98,6 +100,9 @@ func (w *world) call(c *cluster) {
 			p.Phase, p.Ready, p.StartTime = recommender.PhasePending, recommender.NoCondition, time.Time{}
 			in.Pods = append(in.Pods, p)
 			continue
+		}
+		if c.bare && i == 0 {
+			p.Containers[0].Requests = nil
 		}
 		if c.ready > 0 && i >= c.ready {
 			p.Ready = recommender.ReadyFalse
@@ -1816,6 +1821,29 @@ func TestPodsThatASilentMemberNeverShowedAreThere(t *testing.T) {
 		w.run(w.spec.Period)
 		w.want(string(tt.metric.Type)+" falls", tt.want, 4)
 	}
+}
+
+// A pod without a request makes the metric fail for the whole fleet while its member shows it. Of one that is silent nobody knows what
+// its pods request: the rest may scale up, not down.
+func TestAPodWithoutRequestOfASilentMemberStopsNobody(t *testing.T) {
+	w := newWorld(t, utilization(50), 4, 4)
+	w.spec.Engine.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32(0))
+	w.run(minute)
+	w.of("b").bare = true
+	w.usage(150, "a")
+	w.run(minute)
+	if d := w.last(); d.Path != recommender.PathMetricsFailed {
+		t.Errorf("path %v", d.Path)
+	}
+	w.want("b shows it", 4, 4)
+	w.of("b").silent = true
+	w.run(minute)
+	w.usage(75, "a")
+	w.run(w.spec.Period)
+	w.want("b is silent", 8, 4)
+	w.usage(10, "a")
+	w.run(minute)
+	w.want("less load", 8, 4)
 }
 
 // Of a silent member's pods that were ready and that were not as many count together as it has replicas.
