@@ -321,7 +321,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	for i := range r.Members {
 		state := spec.stateOf(&r.Members[i], r.Awake, at)
 		telling = telling || state == Fresh || state == Returning
-		if err := r.Members[i].see(spec, i, state, &digests[i], &parts[i], &seats[i], at); err != nil {
+		if err := r.Members[i].see(spec, i, state, &digests[i], &parts[i], &seats[i], r.Awake, at); err != nil {
 			return nil, err
 		}
 	}
@@ -410,7 +410,7 @@ func (r *Record) bereft(spec *Spec, replicas int32, at int64) bool {
 }
 
 // see sets what the decision needs of a member that has called, in that state.
-func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *part, seat *Seat, at int64) error {
+func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *part, seat *Seat, awake, at int64) error {
 	member := &spec.Members[i]
 	seat.Frozen = state != Fresh && state != Returning
 	switch state {
@@ -437,7 +437,7 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 		p.replicas.StatusReplicas = seat.Last
 		digest.settle(&spec.Engine, seat.Last)
 		m.Share, m.Answered, m.Obeys = seat.Last, seat.Last, true
-		if state == Lost && seat.Last == 0 { // nothing of it stays, and what it read is nobody's to work for
+		if seat.Last == 0 && (state == Lost || at-max(m.Told, awake) > int64(spec.LostAfter)) { // nothing of it stays, and what it read is nobody's to work for
 			p.digest = nil
 		}
 	}

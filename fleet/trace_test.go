@@ -1857,25 +1857,31 @@ func TestPodsOfASilentMemberAreAsManyAsItsReplicas(t *testing.T) {
 	}
 }
 
-// A lost member without replicas has nothing to hold: a drained one that is switched off for maintenance does not keep the others
-// from scaling down.
+// A member without replicas of which nothing is known for long has nothing to hold: a drained one that is switched off for maintenance
+// does not keep the others from scaling down, whether its agent still calls or not.
 func TestWhoHasNothingHoldsNobody(t *testing.T) {
-	w := newWorld(t, external(true, 10_000), 4, 4, 4)
-	w.of("a").queue, w.of("b").queue = 60, 60
-	w.run(minute)
-	w.spec.Members[2].Weight = 0
-	w.run(10 * minute)
-	w.want("c is drained", 6, 6, 0)
-	w.of("c").silent = true
-	w.run(minute)
-	w.of("a").queue, w.of("b").queue = 20, 20
-	w.run(3 * minute)
-	w.want("it is stale", 6, 6, 0)
-	w.run(10 * minute)
-	w.want("it is lost", 2, 2, 0)
-	w.of("c").silent, w.of("c").queue = false, 20
-	w.run(minute)
-	w.want("it returns", 3, 3, 0)
+	for name, away := range map[string]func(c *cluster, is bool){
+		"silent": func(c *cluster, is bool) { c.silent = is },
+		"blind":  func(c *cluster, is bool) { c.blind = is },
+	} {
+		w := newWorld(t, external(true, 10_000), 4, 4, 4)
+		w.of("a").queue, w.of("b").queue = 60, 60
+		w.run(minute)
+		w.spec.Members[2].Weight = 0
+		w.run(10 * minute)
+		w.want(name+": c is drained", 6, 6, 0)
+		away(w.of("c"), true)
+		w.run(minute)
+		w.of("a").queue, w.of("b").queue = 20, 20
+		w.run(3 * minute)
+		w.want(name+" for 4 minutes", 6, 6, 0)
+		w.run(10 * minute)
+		w.want(name+" for 14 minutes", 2, 2, 0)
+		away(w.of("c"), false)
+		w.of("c").queue = 20
+		w.run(minute)
+		w.want(name+" no more", 3, 3, 0)
+	}
 }
 
 // Since when a member's pods find no place, or are not ready, is not known of the time of which it told nothing.
