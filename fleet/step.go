@@ -360,7 +360,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 		m := &r.Members[i]
 		if m.Share = shares[i]; m.Back > 0 && !m.Gone && !parts[i].silent {
 			if later := seats[i].Last - m.Share; later > 0 {
-				m.Share, r.Total = seats[i].Last, r.Total+later
+				m.Share, r.Total = seats[i].Last, sum(r.Total, later)
 			}
 			m.Back--
 		}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"math"
 	"reflect"
 	"slices"
 	"strings"
@@ -1881,6 +1882,31 @@ func TestWhoHasNothingHoldsNobody(t *testing.T) {
 		w.of("c").queue = 20
 		w.run(minute)
 		w.want(name+" no more", 3, 3, 0)
+	}
+}
+
+// Shares that together are more than the largest number do not wrap.
+func TestTheTotalEndsAtTheLargestNumber(t *testing.T) {
+	spec := newWorld(t, utilization(50), 0, 0).spec
+	spec.Engine.MaxReplicas = math.MaxInt32
+	var record Record
+	var answer Answer
+	call := func(member string, after time.Duration) {
+		t.Helper()
+		d := Digest{Version: spec.Version, Max: -1, Scale: recommender.Scale{SpecReplicas: math.MaxInt32, StatusReplicas: math.MaxInt32}, Metrics: make([]MetricDigest, 1)}
+		var err error
+		record, answer, err = Step(t0.Add(after), spec, &record, &Call{Member: member, Digest: d, ID: recommender.ID{1}})
+		fatal.If(t, err)
+	}
+	for i := range 30 {
+		call("a", time.Duration(i)*spec.Period)
+	}
+	call("b", 30*spec.Period) // it returns, and a falls silent
+	for i := range 6 {
+		call("b", time.Duration(31+i)*spec.Period)
+		if answer.Total != math.MaxInt32 {
+			t.Fatalf("%+v", answer)
+		}
 	}
 }
 
