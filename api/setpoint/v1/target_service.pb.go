@@ -1718,7 +1718,8 @@ type ListDecisionsRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The target. Required.
 	Parent string `protobuf:"bytes,1,opt,name=parent,proto3" json:"parent,omitempty"`
-	// Maximum number of decisions, at most 1000. Absent: 50.
+	// Maximum number of decisions, at most 1000. Absent: 50. A page may have fewer, because
+	// its bytes are limited, too.
 	PageSize int32 `protobuf:"varint,2,opt,name=page_size,json=pageSize,proto3" json:"page_size,omitempty"`
 	// next_page_token of the previous page. Absent: the newest decisions.
 	PageToken     string `protobuf:"bytes,3,opt,name=page_token,json=pageToken,proto3" json:"page_token,omitempty"`
