@@ -366,10 +366,15 @@ func (p pipeOut) SendMsg(request any) error {
 	}
 }
 
-// RecvMsg receives a response; io.EOF after the last.
+// RecvMsg receives a response; io.EOF after the last. An encoded one stays so, see leaveEncoded.
 func (p pipeOut) RecvMsg(into any) error {
 	select {
 	case answer := <-p.answers:
+		if m, ok := answer.(*encoded.Message); ok {
+			defer m.Free()
+			leaveEncoded(into.(proto.Message), m.Data)
+			return nil
+		}
 		return handOver(answer, into)
 	case <-p.ended:
 		switch {

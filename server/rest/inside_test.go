@@ -134,9 +134,12 @@ func TestAStreamInTheProcessOwnsWhatIsSent(t *testing.T) {
 	fatal.If(t, stream.SendMsg(&setpointv1.WatchDecisionsRequest{}))
 	answer := <-stream.(pipeOut).answers
 	<-freed
+	gateway := pipeOut{&pipe{ctx: t.Context(), answers: make(chan any, 1), ended: make(chan struct{})}}
+	gateway.answers <- answer
 	got := new(setpointv1.WatchDecisionsResponse)
-	if err := handOver(answer, got); err != nil || got.GetTarget() != "first" {
-		t.Errorf("got %v, %v", got, err)
+	fatal.If(t, gateway.RecvMsg(got))
+	if whole, err := decoded(got); err != nil || whole.(*setpointv1.WatchDecisionsResponse).GetTarget() != "first" || got.GetTarget() != "" {
+		t.Errorf("got %v, %v, and for watchers %v", whole, err, got)
 	}
 }
 

@@ -301,8 +301,8 @@ const (
 )
 
 // send sends a response. The part that is the same for all watchers is already encoded, and the
-// rest is appended: the result is the same message. A single decision is in the response itself,
-// whose first fields are those of WatchedDecision.
+// rest is appended: the result is the same message, its fields in their order, as REST needs them to write them as they
+// come. A single decision is in the response itself, whose first fields are those of WatchedDecision.
 func (w *watch) send(event feed.Event) error {
 	w.refreshKey()
 	if w.sealer == nil {
@@ -314,11 +314,8 @@ func (w *watch) send(event feed.Event) error {
 		size += len(decision) + decisionRoom
 	}
 	m := encoded.NewAnswerOf(size)
-	if w.request.GetMaxDecisions() > 1 {
-		for _, decision := range event.Decisions {
-			m.Data = protowire.AppendBytes(protowire.AppendTag(m.Data, decisionsField, protowire.BytesType), decision)
-		}
-	} else {
+	many := w.request.GetMaxDecisions() > 1
+	if !many {
 		for _, decision := range event.Decisions {
 			m.Data = append(m.Data, decision...)
 		}
@@ -329,6 +326,11 @@ func (w *watch) send(event feed.Event) error {
 	}
 	if event.Uncounted {
 		m.Data = protowire.AppendVarint(protowire.AppendTag(m.Data, missedUncountedField, protowire.VarintType), 1)
+	}
+	if many {
+		for _, decision := range event.Decisions {
+			m.Data = protowire.AppendBytes(protowire.AppendTag(m.Data, decisionsField, protowire.BytesType), decision)
+		}
 	}
 	if err := w.stream.SendMsg(m); err != nil {
 		m.Free() // otherwise gRPC frees it

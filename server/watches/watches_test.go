@@ -17,10 +17,12 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
+	"github.com/setpoint-dev/setpoint/internal/protofields"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/server/servertest"
 	"github.com/setpoint-dev/setpoint/store"
@@ -470,6 +472,37 @@ func TestWatchersSeeWhatTheyMay(t *testing.T) {
 	y.Reload(t, servertest.Tenants, strings.ReplaceAll(servertest.TwoTenants, "token:red", "token:nobody"))
 	y.Fill(t, "clusters/red/namespaces/other/targets/f")
 	red.wantEnd(codes.PermissionDenied)
+}
+
+// REST writes a response as it comes only if its fields are in their order.
+func TestFieldsOfAResponseAreInOrder(t *testing.T) {
+	t.Parallel()
+	s := servertest.Start(t)
+	decide(t, s, "a", 20)
+	decide(t, s, "b", 20)
+	for _, most := range []int32{1, 40} {
+		stream, err := s.Conn.NewStream(t.Context(), &setpointv1.TargetService_ServiceDesc.Streams[0],
+			setpointv1.TargetService_WatchDecisions_FullMethodName, grpc.ForceCodecV2(servertest.RawCodec{}))
+		fatal.If(t, err)
+		request := servertest.Encoded(t, &setpointv1.WatchDecisionsRequest{Parent: servertest.Everything, MaxDecisions: most, StartTime: timestamppb.New(time.Unix(1, 0))})
+		fatal.If(t, stream.SendMsg(&request))
+		fatal.If(t, stream.CloseSend())
+		for decisions := 0; decisions == 0; {
+			var response []byte
+			fatal.If(t, stream.RecvMsg(&response))
+			var invalid error
+			last := protowire.Number(0)
+			for f := range protofields.Of(response, &invalid) {
+				if f.Number < last {
+					t.Errorf("of at most %d: field %d after %d", most, f.Number, last)
+				}
+				if last = f.Number; last == 2 || last == 6 {
+					decisions++
+				}
+			}
+			fatal.If(t, invalid)
+		}
+	}
 }
 
 // Who asks for it gets decisions together, with one place to go on from; nothing is lost or comes
