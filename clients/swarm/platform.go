@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -64,6 +65,9 @@ type Platform struct {
 	listErr atomic.Pointer[error]
 	// rivals is Problem's text; nil: not looked yet.
 	rivals atomic.Pointer[string]
+	// gone has the keys of services that Object has found gone since the last list began: one that is there again in the
+	// next list is told of, though that list is as the one before.
+	gone sync.Map
 }
 
 var _ agent.Watched = (*Platform)(nil)
@@ -91,18 +95,26 @@ type scaled struct {
 
 // Object implements agent.Platform.
 func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (*agent.Object, error) {
+	o, err := p.object(ctx, key)
+	if errors.Is(err, agent.ErrGone) {
+		p.gone.Store(key, true)
+	}
+	return o, err
+}
+
+func (p *Platform) object(ctx context.Context, key agent.Key) (*agent.Object, error) {
 	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
 	s, err := p.engine.inspect(ctx, key.Name)
 	if errors.Is(err, errNoService) {
-		return nil, p.gone(ctx, key)
+		return nil, p.notFound(ctx, key)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case KeyOf(&s.Service) != key: // the engine also finds services by prefixes of their ids
-		return nil, p.gone(ctx, key)
+		return nil, p.notFound(ctx, key)
 	case !Enabled(s.Spec.Labels):
 		return nil, agent.ErrGone
 	}
@@ -117,9 +129,9 @@ func (p *Platform) Object(ctx context.Context, key agent.Key, _ *agent.Object) (
 	return o, nil
 }
 
-// gone returns ErrGone if the services, listed by one call, don't have one that the engine did not
+// notFound returns ErrGone if the services, listed by one call, don't have one that the engine did not
 // find. To find it takes the engine three, of which it ignores failures, as of a leader that is lost.
-func (p *Platform) gone(ctx context.Context, key agent.Key) error {
+func (p *Platform) notFound(ctx context.Context, key agent.Key) error {
 	services, err := p.engine.Services(ctx, key.Name)
 	switch {
 	case err != nil:
@@ -430,6 +442,11 @@ func (p *Platform) Watch(ctx context.Context, changed func(agent.Key)) error {
 func (p *Platform) list(ctx context.Context, known map[agent.Key]string, changed func(agent.Key)) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.Timeout)
 	defer cancel()
+	p.gone.Range(func(key, _ any) bool {
+		delete(known, key.(agent.Key))
+		p.gone.Delete(key)
+		return true
+	})
 	services, err := p.engine.Services(ctx)
 	if err != nil {
 		return err

@@ -321,6 +321,21 @@ func TestWatchTellsOfWhatServicesWant(t *testing.T) {
 		if len(told) != 1 || told[0].Name != "late" {
 			t.Errorf("without an event: told of %v", told)
 		}
+		told = nil
+		mu.Unlock()
+		// A service that opts out for a moment may be found gone between two lists that both have it.
+		w.quietly(func() { w.label("late", swarm.EnableLabel, "false") })
+		late := agent.Key{Kind: swarm.Kind, Namespace: "shop", Name: "late"}
+		if _, err := p.Object(ctx, late, nil); !errors.Is(err, agent.ErrGone) {
+			t.Errorf("a service that has opted out: %v", err)
+		}
+		w.label("late", swarm.EnableLabel, "true")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		mu.Lock()
+		if !slices.Equal(told, []agent.Key{late}) {
+			t.Errorf("a service that had opted out for a moment: told of %v", told)
+		}
 		mu.Unlock()
 		cancel()
 		if err := <-ended; err != nil {
