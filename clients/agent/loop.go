@@ -136,7 +136,7 @@ func (l *Loop) Reconcile(ctx context.Context, key Key) (wait time.Duration, agai
 	} else {
 		l.metrics.lag.Observe(now.Sub(due).Seconds())
 	}
-	if !o.Shadow && st.seen != nil && st.seen.Shadow {
+	if !o.Shadow && o.Hold == nil { // of what is held it may not be known whether it is one, as for a moment with a misspelled label
 		l.shadows.Forget(key)
 	}
 	next := l.reconcile(ctx, o, st)

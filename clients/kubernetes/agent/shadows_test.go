@@ -81,6 +81,11 @@ func TestAShadow(t *testing.T) {
 			t.Errorf("a shadow does: %s", call)
 		}
 		want(t, "divergent objects", w.counted("setpoint_agent_shadow_divergent_objects", "", ""), 1)
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) {
+			hpa.Annotations = map[string]string{ShadowAnnotation: "treu"}
+		})
+		time.Sleep(2 * period)
+		want(t, "accounts while the annotation is misspelled", len(w.loop.Shadows().Objects), 1)
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations = map[string]string{} })
 		settle()
 		want(t, "divergent objects when it is no shadow any more", w.counted("setpoint_agent_shadow_divergent_objects", "", ""), 0)
