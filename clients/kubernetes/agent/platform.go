@@ -162,6 +162,10 @@ func (p *platform) Object(ctx context.Context, key Key, before *agent.Object) (*
 
 // hold returns why an object must not be scaled; nil: it is scaled.
 func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
+	if s.rivalry.certain && !p.rivals.keepOn {
+		// Another controller acts on it, whatever is wrong with it: a condition of its own and an occasional log line say so.
+		return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: agent.ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
+	}
 	if s.problem != nil {
 		return &agent.Hold{Outcome: agent.OutcomeInvalid, Reason: agent.ReasonInvalidObject, Message: s.problem.Error()}, nil
 	}
@@ -175,11 +179,7 @@ func (p *platform) hold(ctx context.Context, s seen) (*agent.Hold, error) {
 	if rival != "" {
 		return &agent.Hold{Outcome: agent.OutcomeConflict, Reason: agent.ReasonConflictingAutoscaler, Message: rival}, nil
 	}
-	if !s.rivalry.certain || p.rivals.keepOn {
-		return nil, nil
-	}
-	// Another controller acts on it: a condition of its own and an occasional log line say so.
-	return &agent.Hold{Outcome: agent.OutcomeGaveWay, Reason: agent.ReasonStatusWrittenByAnother, Message: p.rivals.message(s), Silent: true}, nil
+	return nil, nil
 }
 
 // Observe implements agent.Platform.

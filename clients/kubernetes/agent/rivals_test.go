@@ -108,6 +108,13 @@ func TestTheAgentGivesWayToAnotherController(t *testing.T) {
 		w.writeAs(BuiltInManager, key, 4)
 		time.Sleep(2 * period)
 		want(t, "rivals when it is back", w.rivalCount(t), 1)
+		written = w.written()
+		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations[ShadowAnnotation] = "treu" })
+		for range 3 {
+			w.writeAs(BuiltInManager, key, 4)
+			time.Sleep(2 * period)
+		}
+		want(t, "statuses written while an annotation is misspelled", w.written(), written)
 		w.change(key, func(hpa *autoscalingv2.HorizontalPodAutoscaler) { hpa.Annotations[ShadowAnnotation] = "true" })
 		settle()
 		want(t, "rivals of a shadow", w.rivalCount(t), 0)
