@@ -82,10 +82,11 @@ type run struct {
 	edited   bool
 	finished bool
 	// voters are proposals beside the metrics', with what is told of each; caps are limits of the combined
-	// proposal.
-	voters []recommender.MetricEvaluation
-	votes  []vote
-	caps   []limit
+	// proposal. hasLeast reports whether the first voter is the paced minimum of what others than the largest combine.
+	voters   []recommender.MetricEvaluation
+	votes    []vote
+	hasLeast bool
+	caps     []limit
 	// ownReadings reports whether in.Readings is a copy.
 	ownReadings bool
 	// suspects are the metrics that the zero guard makes fail, nil: none; suspicion is the first one's

@@ -58,17 +58,28 @@ func (r *run) combine(c *recommender.Combining) {
 		return
 	}
 	o.failed = failed > 0
-	value := largestOf(c.Metrics)
+	of := c
+	if r.hasLeast { // which is not combined
+		rest := *c
+		rest.Metrics = slices.Concat(c.Metrics[:len(c.Metrics)-len(r.voters)], r.voters[1:])
+		of = &rest
+		o.counted--
+	}
+	value := largestOf(of.Metrics)
 	if p := r.plan.Combine; p != nil && p.Method != Max {
-		if combined, ok := p.of(c.Metrics, o.counted, r.order(c)); ok {
-			o.partly = p.Method == Weighted && r.isPartly(c)
-			r.tellCombined(c, &o, value, combined)
+		if combined, ok := p.of(of.Metrics, o.counted, r.order(of)); ok {
+			o.partly = p.Method == Weighted && r.isPartly(of)
+			r.tellCombined(of, &o, value, combined)
+			c.Edited = of.Edited
 			if value = combined; o.holds(combined) && !o.failed {
 				value = c.Current
 			}
 			o.partly = false
 			c.Combined, c.Name = true, string(p.appendTo(make([]byte, 0, 64), o.counted))
 		}
+	}
+	if r.hasLeast {
+		value = r.atLeast(c, &o, value)
 	}
 	value = r.forecast(c, &o, value)
 	if l := r.smallestCap(); l != nil && l.replicas < value {
@@ -88,6 +99,20 @@ func (r *run) combine(c *recommender.Combining) {
 	if c.Combined {
 		c.Replicas, c.Held = value, o.holds(value)
 	}
+}
+
+// atLeast returns the combined value, or the paced minimum where that is above it.
+func (r *run) atLeast(c *recommender.Combining, o *outcome, value int32) int32 {
+	least, v := r.voters[0].Proposal, &r.votes[0]
+	if least <= value {
+		return value
+	}
+	r.tell(recommender.Adjustment{
+		Stage: v.stage, Rule: v.rule, Before: o.of(value), After: o.of(least), Until: v.until,
+		Message: v.title + " of " + itoa(least) + " is above the combined " + itoa(value),
+	})
+	c.Edited, c.Combined, c.Name = true, true, v.rule
+	return least
 }
 
 // isPartly reports whether of a metric that has a proposal only a part is known: what it adds to a mean may be more. Other methods

@@ -134,6 +134,47 @@ func TestAVoterIsCombined(t *testing.T) {
 	}
 }
 
+// A paced minimum is one under each method: it neither lowers what the others want nor adds to it.
+func TestAPacedMinimumIsNoMoreThanThat(t *testing.T) {
+	for name, c := range map[string]struct {
+		combine        stages.Combine
+		least, current int32
+		queue, load    int64
+		want           int32
+		told           string
+	}{
+		"MAX, below":           {stages.Combine{}, 5, 12, 12, 14, 14, ""},
+		"MIN, below":           {stages.Combine{Method: stages.Min}, 5, 12, 12, 14, 12, ""},
+		"MIN, above":           {stages.Combine{Method: stages.Min}, 20, 12, 12, 14, 20, `schedule "day" of 20 is above the combined 12`},
+		"QUORUM, between":      {stages.Combine{Method: stages.Quorum, Quorum: 2}, 13, 12, 12, 14, 13, `schedule "day" of 13 is above the combined 12`},
+		"QUORUM, above":        {stages.Combine{Method: stages.Quorum, Quorum: 2}, 20, 12, 12, 14, 20, `schedule "day" of 20 is above the combined 12`},
+		"WEIGHTED":             {stages.Combine{Method: stages.Weighted, Weights: []int64{1, 1}}, 20, 12, 12, 14, 20, `schedule "day" of 20 is above the combined 13`},
+		"SUM, below":           {stages.Combine{Method: stages.Sum}, 20, 13, 12, 14, 26, ""},
+		"MIN, one fails":       {stages.Combine{Method: stages.Min}, 20, 12, -1, 14, 20, `schedule "day" of 20 is above the combined 0`},
+		"MIN, all fail":        {stages.Combine{Method: stages.Min}, 20, 12, -1, -1, 20, `schedule "day" of 20 is above the combined 0`},
+		"MIN, all fail, below": {stages.Combine{Method: stages.Min}, 9, 12, -1, -1, 12, `schedule "day" of 9 is above the combined 0`},
+	} {
+		g := newPair(t, stages.Plan{Combine: &c.combine})
+		g.in.Spec.MaxReplicas, g.in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = 50, new(int32)
+		s := always(t, "day", c.least, -1)
+		s.MinPaced = true
+		g.around.Plan.Schedules = []stages.Schedule{s}
+		value := func(n int64, each int64) recommender.Readings {
+			if n < 0 {
+				return away
+			}
+			return series(n * each)
+		}
+		d := g.round(noon, c.current, value(c.queue, 10), value(c.load, 1))
+		if d.Desired != c.want {
+			t.Errorf("%s: %d by %v, want %d: %q", name, d.Desired, d.Path, c.want, messages(&d))
+		}
+		if got := told(&d, recommender.StageSchedule); c.told != "" && (len(got) != 1 || got[0] != c.told) || c.told == "" && len(got) > 0 {
+			t.Errorf("%s: told %q, want %q", name, got, c.told)
+		}
+	}
+}
+
 // Proposals by the thousand are bounded by the request; what is told stays bounded, too.
 func TestManyProposals(t *testing.T) {
 	g := newTarget(t)

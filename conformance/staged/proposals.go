@@ -156,7 +156,9 @@ type value struct {
 	failed     bool
 	ignored    bool
 	fallenBack bool
-	weight     *big.Rat // nil: it is no metric of the spec
+	// isLeast reports whether it is a paced minimum, which is not combined.
+	isLeast bool
+	weight  *big.Rat // nil: it is no metric of the spec
 }
 
 func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string) {
@@ -171,6 +173,7 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 	s.fall(values, fallen)
 	metrics := slices.Clone(spec.Metrics)
 	var external []externalmetrics.ExternalMetricValue
+	isLimited := false
 	put := func(name string, replicas int32, isCombined bool) autoscalingv2.MetricSpec {
 		m, series := proposes(fmt.Sprintf("%d-%d", s.of, len(external)), replicas, s.Time)
 		external = append(external, series)
@@ -179,7 +182,7 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		switch {
 		case !isCombined: // it has no target
 			names[its+" above target"] = name + " proposes more"
-		case strings.Contains(name, "/"): // a cap
+		case isLimited:
 			s.reason = name + " limits the proposal"
 			names[its+" above target"] = s.reason
 		default:
@@ -187,10 +190,12 @@ func (s *step) propose(fallen map[string]*fallenMetric, names map[string]string)
 		}
 		return m
 	}
+	method := s.Stages.GetCombine().GetMethod()
 	for _, v := range s.voters {
-		values = append(values, value{proposal: v.replicas})
+		values = append(values, value{proposal: v.replicas, isLeast: method != "" && method != "MAX" && strings.HasPrefix(v.rule, "schedule/")})
 	}
-	combined, name, isCombined := s.combined(values)
+	combined, name, limited, isCombined := s.combined(values)
+	isLimited = limited
 	failed, left, inTruth := 0, 0, false
 	largest := int32(0)
 	for i, v := range values {
@@ -344,14 +349,17 @@ func (s *step) fall(values []value, fallen map[string]*fallenMetric) {
 }
 
 // combined is the one proposal of all, and where it comes from; ok is false where the largest counts, which
-// the real controller finds itself.
-func (s *step) combined(all []value) (n int32, name string, ok bool) {
+// the real controller finds itself. isLimited reports whether it is a cap.
+func (s *step) combined(all []value) (n int32, name string, isLimited, ok bool) {
 	var proposals []int32
-	largest, others := int32(0), int32(0)
+	largest, others, least := int32(0), int32(0), int32(-1)
 	weights, weighted := new(big.Rat), new(big.Rat)
 	failed := 0
 	for _, v := range all {
-		if v.ignored {
+		if v.isLeast {
+			least = v.proposal
+		}
+		if v.ignored || v.isLeast {
 			continue
 		}
 		p := v.proposal
@@ -369,8 +377,8 @@ func (s *step) combined(all []value) (n int32, name string, ok bool) {
 		weights.Add(weights, v.weight)
 		weighted.Add(weighted, new(big.Rat).Mul(v.weight, new(big.Rat).SetInt64(int64(p))))
 	}
-	if failed == len(proposals) {
-		return 0, "", false
+	if failed == len(proposals) && least < 0 {
+		return 0, "", false, false
 	}
 	c := s.Stages.GetCombine()
 	n, name = largest, ""
@@ -399,12 +407,15 @@ func (s *step) combined(all []value) (n int32, name string, ok bool) {
 	if name != "" {
 		name, ok = fmt.Sprintf("%s of %d proposals", name, len(proposals)), true
 	}
+	if least > n {
+		n, name, ok = least, s.voters[0].rule, true
+	}
 	for _, limit := range s.caps {
 		if limit.replicas < n {
-			n, name, ok = limit.replicas, limit.rule, true
+			n, name, isLimited, ok = limit.replicas, limit.rule, true, true
 		}
 	}
-	return n, name, ok
+	return n, name, isLimited, ok
 }
 
 // remember adds one more reconcile after each step whose failing metrics hold the count: at the same instant,
