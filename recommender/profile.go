@@ -166,6 +166,11 @@ const DefaultProfile = "v1.36"
 // FollowsController reports whether the profile decides as a version of the HPA controller.
 func (p *Profile) FollowsController() bool { return p.algorithm == controllerAlgorithm }
 
+// StaysAtZero reports whether a workload without replicas is left alone, whoever scaled it to zero.
+func (p *Profile) StaysAtZero() bool {
+	return p != nil && p.zero == zeroAlways && p.algorithm != designAlgorithm // which enforces a minimum of 1
+}
+
 // Name returns the profile's name, for example "v1.36"; that of a nil one is DefaultProfile.
 func (p *Profile) Name() string {
 	if p == nil {

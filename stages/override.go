@@ -100,7 +100,8 @@ func (o *Override) appendTitle(b []byte) []byte {
 }
 
 // within returns the effect's count within the bounds of a spec, and notes the one that limits it.
-func (e *effect) within(spec *recommender.Spec) int32 {
+func (e *effect) within(in *recommender.Input) int32 {
+	spec := &in.Spec
 	switch {
 	case e.replicas > spec.MaxReplicas:
 		e.limited = " (limited to maxReplicas " + itoa(spec.MaxReplicas) + ")"
@@ -108,13 +109,16 @@ func (e *effect) within(spec *recommender.Spec) int32 {
 	case e.replicas < spec.MinReplicas:
 		e.limited = " (limited to minReplicas " + itoa(spec.MinReplicas) + ")"
 		return spec.MinReplicas
+	case e.replicas == 0 && in.Options.Profile.StaysAtZero():
+		e.limited = " (limited to 1, as profile " + in.Options.Profile.Name() + " starts nothing that is at 0)"
+		return 1
 	}
 	return e.replicas
 }
 
 // effectOf returns what overrides make of a decided count, and the count itself: within the bounds of the spec, or the
 // current one.
-func effectOf(inForce []*Override, spec *recommender.Spec, current, decided int32) (e effect, replicas int32) {
+func effectOf(inForce []*Override, in *recommender.Input, current, decided int32) (e effect, replicas int32) {
 	hold := func(rule, more string, first, second *Override) (effect, int32) {
 		return effect{current, rule, "held at ", more, "", first, second}, current
 	}
@@ -148,7 +152,7 @@ func effectOf(inForce []*Override, spec *recommender.Spec, current, decided int3
 		e = effect{ceiling.Ceiling, "ceiling", "lowered to the ceiling of ", "", "", ceiling, nil}
 	}
 	if replicas = e.replicas; e.rule != "" && replicas != current { // what runs may stay
-		replicas = e.within(spec)
+		replicas = e.within(in)
 	}
 	for _, o := range inForce {
 		switch {
@@ -185,7 +189,7 @@ func (r *run) override(current, decided int32) (replicas int32, reason string) {
 	if len(r.inForce) == 0 {
 		return decided, ""
 	}
-	e, replicas := effectOf(r.inForce, &r.original.Spec, current, decided)
+	e, replicas := effectOf(r.inForce, r.original, current, decided)
 	if e.rule == "" {
 		r.unchanged = true
 		return decided, ""

@@ -209,6 +209,29 @@ func TestAPinOfZeroEnds(t *testing.T) {
 	}
 }
 
+// Profiles that leave a workload at 0 alone, whoever scaled it there, would never start it again.
+func TestAPinOfZeroIsLimitedWhereItWouldStay(t *testing.T) {
+	for _, name := range recommender.ProfileNames() {
+		g := idleTarget(t, 5)
+		g.around.Plan = nil
+		g.in.Options.Profile, _ = recommender.ProfileByName(name)
+		pin := override(stages.Override{Hold: true, Expires: noon})
+		pin.Hold, pin.Pin = false, 0
+		g.around.Overrides = []stages.Override{pin}
+		stays := name == "v1.15" || name == "cooldown"
+		d := g.ask(noon.Add(-time.Minute), 8, 50)
+		if (d.Desired == 1) != stays || (d.Desired == 0) == stays {
+			t.Errorf("%s: pinned to 0: %d", name, d.Desired)
+		}
+		if said := messages(&d); stays && !strings.HasPrefix(said[0], "pinned to 0 (limited to 1, as profile "+name+" starts nothing that is at 0) by alice") {
+			t.Errorf("%s: told %q", name, said)
+		}
+		if d = g.ask(noon, d.Desired, 50); d.Desired == 0 {
+			t.Errorf("%s: after the pin 0 by %v", name, d.Path)
+		}
+	}
+}
+
 // overriddenIs is the status of the condition, empty: there is none.
 func overriddenIs(s *recommender.Status) string {
 	for _, c := range s.Conditions {

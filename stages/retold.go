@@ -14,7 +14,7 @@ var told = regexp.MustCompile(`(?s)^(.*?) by (.*) until (\S+)(?: \(the end of th
 // bound is a count of an override, in what was done, and came the one that it came to otherwise.
 var (
 	bound = regexp.MustCompile(`(pinned to|pin of|floor of|ceiling of) (\d+)`)
-	came  = regexp.MustCompile(`^held at (\d+)|\(limited to \w+ (\d+)\)`)
+	came  = regexp.MustCompile(`^held at (\d+)|\(limited to (?:\w+ )?(\d+)`)
 )
 
 // Retold returns overrides that do what a decision's condition Overridden tells: its message, and the reason of
