@@ -152,7 +152,8 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	defer r.free()
 	r.state.decode(kept, r.plan.Metrics)
 	r.state.withoutFuture(runs.UnixMilli())
-	if history != nil && history.Seen && !history.Initialized { // windows begin anew after a pause, and so do falls that nobody saw last
+	if history != nil && history.Seen && !history.Initialized { // windows begin anew after a pause, and so does what nobody saw last
+		r.state.InactiveSince = 0
 		for i := range r.state.Metrics {
 			r.state.Metrics[i].SuspectSince = 0
 		}
@@ -171,6 +172,11 @@ func (a *Around) RecommendIn(m *memory, now time.Time, in *recommender.Input, hi
 	r.idle()
 	r.in.Seam = r
 	d, next := recommender.RecommendIn(m, now, &r.in, history)
+	if d.Path == recommender.PathScalingDisabled { // whose metrics nobody asks for, perhaps for days
+		for i := range r.state.Metrics {
+			r.state.Metrics[i].FailingSince = 0
+		}
+	}
 
 	if r.edited || !r.finished {
 		plainly := *in

@@ -191,6 +191,13 @@ func TestFallback(t *testing.T) {
 			t.Errorf("%d bytes of state without a failure", len(g.state))
 		}
 	})
+	t.Run("a workload that is switched off ends the failure", func(t *testing.T) {
+		g := newQueue(t, with(ten))
+		g.rounds("08:00:00", "08:01:00", 4, away)
+		g.rounds("08:01:00", "08:02:00", 0, away)
+		_, all := g.rounds("10:00:00", "10:04:00", 4, away)
+		counts(t, all, map[string]int32{"10:02:45": 4, "10:03:00": 8})
+	})
 	for name, c := range map[string]struct {
 		upOnly bool
 		want   map[string]int32

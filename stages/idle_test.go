@@ -181,6 +181,25 @@ func TestASchedulePreventsZero(t *testing.T) {
 	g.trace(1, []step{{20 * time.Minute, 0, 3}})
 }
 
+// After a pause with which windows begin anew nobody knows that it was inactive.
+func TestThePauseIsNoCooldown(t *testing.T) {
+	g := idleTarget(t, 5)
+	g.in.Spec.Behavior.ScaleDown.StabilizationWindowSeconds = new(int32)
+	g.trace(1, []step{{time.Minute, 0, 1}})
+	at := noon.Add(time.Hour)
+	if !g.history.RestartAfterPause(at, &g.in) {
+		t.Fatal("no pause")
+	}
+	for after, want := range map[time.Duration]int32{0: 1, 5*time.Minute - 1: 1, 5 * time.Minute: 0} {
+		history, state := *g.history, g.state
+		g.ask(at, 1, 0)
+		if d := g.ask(at.Add(after), 1, 0); d.Desired != want {
+			t.Errorf("%s after the pause: %d, want %d", after, d.Desired, want)
+		}
+		g.history, g.state = &history, state
+	}
+}
+
 // While the scale can't be read nobody knows the count: the cooldown goes on.
 func TestAnUnreadableScaleBeginsNoCooldown(t *testing.T) {
 	g := idleTarget(t, 5)

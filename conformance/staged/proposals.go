@@ -146,6 +146,12 @@ func (e *editor) propose() {
 		}
 		if len(s.metrics) > 0 {
 			s.propose(e.fallen, e.names)
+			continue
+		}
+		for _, f := range e.fallen {
+			if !s.unreadable && s.Scale.Spec.Replicas == 0 { // nobody asks for what is off
+				f.since = time.Time{}
+			}
 		}
 	}
 }
