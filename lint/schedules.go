@@ -59,6 +59,20 @@ func scheduleNeverSoon(s *subject) {
 	})
 }
 
+// scheduleRampAsksNothing looks for ramps that gain a replica in each period, so that each decision finds the count below the
+// minimum; shorter ones are over before load could come.
+func scheduleRampAsksNothing(s *subject) {
+	const short = 2 * time.Minute
+	s.eachSchedule(func(at string, one *stages.Schedule) {
+		gained := min(one.Min, s.spec.MaxReplicas) - s.spec.MinReplicas
+		periods := (one.RampUp + usualPeriod - 1) / usualPeriod
+		if one.MinPaced || one.RampUp < short || time.Duration(gained) < periods {
+			return
+		}
+		s.report(at+".rampUp", fmt.Sprintf("schedule %s: a count at the minimum has no metric asked for %s before it starts", one.Name, one.RampUp), fmt.Sprintf("%d replicas in %s: one or more in each %s", gained, one.RampUp, usualPeriod))
+	})
+}
+
 // scheduleOvershadowed looks for minimums that count in none of the next periods, because another schedule
 // has as many throughout each.
 func scheduleOvershadowed(s *subject) {
