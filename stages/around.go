@@ -82,7 +82,7 @@ type run struct {
 	edited   bool
 	finished bool
 	// voters are proposals beside the metrics', with what is told of each; caps are limits of the combined
-	// proposal. hasLeast reports whether the first voter is the paced minimum of what others than the largest combine.
+	// proposal. hasLeast reports whether the first voter is the minimum of paced schedules.
 	voters   []recommender.MetricEvaluation
 	votes    []vote
 	hasLeast bool

@@ -82,7 +82,7 @@ func (r *run) bounds() {
 	}
 	r.atOnce(&atOnce, &most, lower(most, limited))
 	if paced.replicas >= 0 {
-		r.hasLeast = r.plan.Combine != nil && r.plan.Combine.Method != Max
+		r.hasLeast = true
 		r.vote(paced.title+paced.ramp(), paced.rule, recommender.StageSchedule, paced.until, paced.replicas)
 	}
 	for _, p := range voters {

@@ -59,7 +59,7 @@ func (r *run) combine(c *recommender.Combining) {
 	}
 	o.failed = failed > 0
 	of := c
-	if r.hasLeast { // which is not combined
+	if r.hasLeast { // which is not combined, and nothing that is needed
 		rest := *c
 		rest.Metrics = slices.Concat(c.Metrics[:len(c.Metrics)-len(r.voters)], r.voters[1:])
 		of = &rest
@@ -77,6 +77,9 @@ func (r *run) combine(c *recommender.Combining) {
 			o.partly = false
 			c.Combined, c.Name = true, string(p.appendTo(make([]byte, 0, 64), o.counted))
 		}
+	}
+	if r.plan.Forecast != nil {
+		r.noteProposal(value, !o.failed && r.external == "" && r.others == "")
 	}
 	if r.hasLeast {
 		value = r.atLeast(c, &o, value)
@@ -104,8 +107,11 @@ func (r *run) combine(c *recommender.Combining) {
 // atLeast returns the combined value, or the paced minimum where that is above it.
 func (r *run) atLeast(c *recommender.Combining, o *outcome, value int32) int32 {
 	least, v := r.voters[0].Proposal, &r.votes[0]
-	if least <= value {
+	switch {
+	case least <= value:
 		return value
+	case r.plan.Combine == nil || r.plan.Combine.Method == Max: // which is the engine's choice already
+		return least
 	}
 	r.tell(recommender.Adjustment{
 		Stage: v.stage, Rule: v.rule, Before: o.of(value), After: o.of(least), Until: v.until,

@@ -49,13 +49,12 @@ const (
 	forecastNone = "none"
 )
 
-// forecast notes the combined proposal of this decision, and returns it, or the forecast where that acts and is above it.
+// forecast returns the combined proposal of this decision, or the forecast where that acts and is above it.
 func (r *run) forecast(c *recommender.Combining, o *outcome, value int32) int32 {
 	f := r.plan.Forecast
 	if f == nil {
 		return value
 	}
-	r.noteProposal(value, !o.failed && r.external == "" && r.others == "")
 	replicas, what := r.foretell(f)
 	if most := f.Most(r.in.Spec.MaxReplicas); replicas > most {
 		replicas = most

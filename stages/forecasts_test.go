@@ -408,8 +408,10 @@ func TestForecastDoesNotFeedItself(t *testing.T) {
 		t.Errorf("%d, want 8: nothing else was wanted for two weeks", d.Desired)
 	}
 	g.in.Spec.MaxReplicas = 3 // bounds are not in the ring
+	g.plan.Schedules = []stages.Schedule{always(t, "day", 15, -1)}
+	g.plan.Schedules[0].MinPaced = true
 	g.pass(day(29), day(44), steady(12))
-	g.in.Spec.MaxReplicas = 20
+	g.in.Spec.MaxReplicas, g.plan.Schedules = 20, nil
 	if d := g.ask(day(44), 5); toldForecast(t, &d).After != 12 {
 		t.Errorf("%+v, want 12", toldForecast(t, &d))
 	}

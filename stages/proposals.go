@@ -43,7 +43,7 @@ func (r *run) propose(c *recommender.Combining) {
 	combined := r.plan.Combine != nil && r.plan.Combine.Method != Max
 	for i := range r.voters {
 		e, v := &r.voters[i], &r.votes[i]
-		if e.Proposal <= largest && !combined || i == 0 && r.hasLeast {
+		if e.Proposal <= largest && !combined || combined && r.hasLeast && i == 0 {
 			continue
 		}
 		message := fmt.Sprintf("%s of %d is above the metrics' %d", v.title, e.Proposal, largest)
