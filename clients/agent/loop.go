@@ -13,6 +13,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/clients/agent/pace"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/internal/target"
 )
 
 // Loop reconciles all objects. It is safe for concurrent use, but reconciles of one object
@@ -172,6 +173,9 @@ func (l *Loop) withDefaults(o *Object) *Object {
 	filled.Target = cmp.Or(filled.Target, o.Key.Name)
 	if filled.Shadow {
 		filled.Target += ShadowSuffix
+		if most := target.MaxSegment; len(filled.Target) > most {
+			filled.Hold = &Hold{Reason: ReasonInvalidObject, Message: fmt.Sprintf("its name is too long for a shadow: the service takes %d characters of %s", most, filled.Target)}
+		}
 		if filled.Fleet != "" {
 			filled.Hold = &Hold{Reason: ReasonInvalidObject, Message: "a member of a fleet can't be a shadow: one decision is for all members, and " +
 				"the fleet has no second one; remove one of the two"}

@@ -251,7 +251,7 @@ func (p misnamed) Observe(ctx context.Context, o *agent.Object) (*agent.Observat
 	return seen, err
 }
 
-// A name that can't be sent, or comes back in texts of the answer and must not, holds its object. It is no reason to take
+// A name that can't be sent, comes back in texts of the answer and must not, or is too long for a shadow holds its object. It is no reason to take
 // the service for one that is away, or for one whose answers somebody changes.
 func TestANameThatCanNotBeUsedHoldsOneObject(t *testing.T) {
 	t.Parallel()
@@ -261,6 +261,7 @@ func TestANameThatCanNotBeUsedHoldsOneObject(t *testing.T) {
 			for _, name := range []string{"misnamed", "web"} {
 				p.Create(agenttest.Workload{Name: name, Replicas: 4})
 			}
+			p.Create(agenttest.Workload{Name: strings.Repeat("long", 62), Replicas: 4, Shadow: true})
 			drive(t, p, wired{s}, agent.Options{Period: agenttest.Period}, agent.DriverOptions{})
 			time.Sleep(time.Minute)
 			synctest.Wait()
