@@ -67,24 +67,6 @@ func TestToleranceEdges(t *testing.T) {
 	}
 }
 
-func TestToleranceOfBehaviorReplacesTheOption(t *testing.T) {
-	options := Options{Tolerance: 0.1}
-	rules := func(tolerance *float64) ScalingRules { return ScalingRules{Tolerance: tolerance} }
-	for _, tt := range []struct {
-		name     string
-		behavior *Behavior
-		want     Tolerances
-	}{
-		{"no behavior", nil, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
-		{"behavior without", &Behavior{}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.1}},
-		{"up", &Behavior{ScaleUp: rules(new(0.02))}, Tolerances{ScaleUp: 0.02, ScaleDown: 0.1}},
-		{"down", &Behavior{ScaleDown: rules(new(0.3))}, Tolerances{ScaleUp: 0.1, ScaleDown: 0.3}},
-		{"0 counts", &Behavior{rules(new(0.0)), rules(new(0.0))}, Tolerances{ScaleUp: 0, ScaleDown: 0}},
-	} {
-		equal(t, tt.name, tolerancesOf(tt.behavior, &options, &v136), tt.want)
-	}
-}
-
 // Totals where a count or a reading does not fit.
 func TestTotalsAtTheirLimits(t *testing.T) {
 	for _, tt := range []struct {

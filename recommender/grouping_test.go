@@ -80,19 +80,6 @@ func TestGroupingOfPods(t *testing.T) {
 	}
 }
 
-func TestTheInitializationPeriodAndReadinessDelayAreOptions(t *testing.T) {
-	in := workload(cpuUtilization(50), 2, 100, each(1, 100), with(each(1, 100), func(p *Pod) {
-		p.Ready, p.StartTime, p.ReadyTransition = ReadyFalse, t0.Add(-10*time.Minute), t0.Add(-5*time.Minute)
-	}))
-	equal(t, "with the defaults", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 2})
-	in.Options.CPUInitializationPeriod = 10*time.Minute + 1
-	equal(t, "still initializing", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 1, Unready: 1})
-	in.Options.CPUInitializationPeriod, in.Options.InitialReadinessDelay = 0, 5*time.Minute+1
-	equal(t, "never ready", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 1, Unready: 1})
-	in.Options.InitialReadinessDelay = 5 * time.Minute
-	equal(t, "ready once", decide(in).Explanation.Metrics[0].Counts, PodCounts{Ready: 2})
-}
-
 // Valid and missing samples.
 func TestSamplesOfResources(t *testing.T) {
 	usage := func(containers ...ContainerMetrics) PodMetrics {

@@ -119,21 +119,3 @@ func TestDefaultsOfTheAPI(t *testing.T) {
 		UpscaleDelay: 3 * time.Minute, DownscaleDelay: 5 * time.Minute,
 	})
 }
-
-// Downwards the controller's window counts in whole seconds with behavior, and to
-// the nanosecond without.
-func TestTheControllersWindowWithBehavior(t *testing.T) {
-	for name, tt := range map[string]struct {
-		behavior *Behavior
-		held     time.Duration
-	}{
-		"without behavior": {nil, 1500 * time.Millisecond},
-		"with behavior":    {defaultBehavior(), time.Second - 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			in := wanting(10)
-			in.Spec.Behavior, in.Options.DownscaleStabilization = tt.behavior, 1500*time.Millisecond
-			follow(t, in, []step{{at: 0, wants: 3, want: 10}, {at: tt.held, wants: 3, want: 10}, {at: tt.held + 1, wants: 3, want: 3}})
-		})
-	}
-}

@@ -230,44 +230,6 @@ func TestMergingRules(t *testing.T) {
 	}
 }
 
-// Both sides know the change that was pending when they parted.
-func TestMergingSettlesACommonChangeOnce(t *testing.T) {
-	x, d := scalingUp(t, defaultBehavior())
-	x.in.Scale = Scale{8, 8}
-	stored := &target{in: x.in, history: x.history}
-	stored.settle(t, d)
-	x.recommend(t, 15*time.Second) // local sees it
-	merged := merge(t, stored.history, x.history)
-	equal(t, "the event", merged.ScaleUps, []ScaleEvent{{Change: 3, At: t0.UnixNano()}})
-	equal(t, "its outcome", merged.Settled, []Settled{{d.ID, Applied}})
-	equal(t, "pending", merged.Pending, (*Pending)(nil))
-}
-
-// A report that reached one side only, while the other evaluated without seeing
-// the scale: the later status awaits the change, and takes what it left behind.
-func TestMergingAppliesToTheLaterStatus(t *testing.T) {
-	in := wants(3, 0)
-	in.Options.ScaleToZero, in.Spec.MinReplicas = true, 0
-	x := &target{in: in, history: *longKnown()}
-	d := x.recommend(t, 0)
-	other := &target{in: changed(wants(3, 0), func(in *Input) { in.ScaleError = &ScaleError{Message: "x"} }), history: x.history}
-	x.settle(t, d)
-	other.recommend(t, 15*time.Second)
-	for name, merged := range map[string]History{
-		"stored has the report": merge(t, x.history, other.history),
-		"local has it":          merge(t, other.history, x.history),
-	} {
-		t.Run(name, func(t *testing.T) {
-			equal(t, "ScaledToZero", reasonOf(merged.Status.Conditions, ScaledToZero), "True ScaledToZero")
-			equal(t, "lastScaleTime", merged.Status.LastScaleTime, t0)
-			equal(t, "the last decision", merged.Last.At, t0.Add(15*time.Second).UnixNano())
-			read(in, 0, 2*unit)
-			after := &target{in: in, history: merged}
-			equal(t, "desired of 0 that want 2", after.recommend(t, 30*time.Second).Desired, int32(2))
-		})
-	}
-}
-
 // Who sees a target at zero without knowing who scaled it there takes it for
 // disabled; that does not outlive the merge.
 func TestMergingDoesNotDisableWhatWasScaledToZero(t *testing.T) {

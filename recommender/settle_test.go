@@ -34,39 +34,6 @@ func TestAChangeIsPendingUntilItIsKnown(t *testing.T) {
 	equal(t, "the last decision's outcome", x.history.Last.Outcome, Undecided)
 }
 
-func TestAnAppliedChangeIsAnEventOfTheRecommendedInstant(t *testing.T) {
-	for name, tt := range map[string]struct {
-		behavior *Behavior
-		want     []ScaleEvent
-	}{
-		"with behavior":    {defaultBehavior(), []ScaleEvent{{Change: 3, At: t0.UnixNano()}}},
-		"without behavior": {nil, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			x, d := scalingUp(t, tt.behavior)
-			s := x.settle(t, d)
-			equal(t, "the outcome", s.Outcome, Applied)
-			equal(t, "it changed the history", s.Changed, true)
-			equal(t, "events", x.history.ScaleUps, tt.want)
-			equal(t, "lastScaleTime", s.Status.LastScaleTime, t0)
-			equal(t, "pending", x.history.Pending, (*Pending)(nil))
-			equal(t, "settled", x.history.Settled, []Settled{{d.ID, Applied}})
-			equal(t, "the last decision's outcome", x.history.Last.Outcome, Applied)
-		})
-	}
-}
-
-func TestAFailedChangeIsDropped(t *testing.T) {
-	x, d := scalingUp(t, defaultBehavior())
-	s, next := mustSettle(t, x.history, "ns", d.ID, Failed, "conflict")
-	equal(t, "the outcome", s.Outcome, Failed)
-	equal(t, "events", len(next.ScaleUps), 0)
-	equal(t, "the status' desired replicas", s.Status.DesiredReplicas, int32(0))
-	equal(t, "pending", next.Pending, (*Pending)(nil))
-	equal(t, "settled", next.Settled, []Settled{{d.ID, Failed}})
-	equal(t, "recommendations stay", len(next.Recommendations), 2)
-}
-
 func TestAnUnreportedChangeIsSettledByTheNextRequest(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
@@ -92,14 +59,6 @@ func TestAnUnreportedChangeIsSettledByTheNextRequest(t *testing.T) {
 			equal(t, "the history after it", after, x.history)
 		})
 	}
-}
-
-func TestADroppedChangeRestoresTheDesiredReplicas(t *testing.T) {
-	x, _ := scalingUp(t, nil)
-	equal(t, "while pending", x.history.Status.DesiredReplicas, int32(8))
-	x.in.Readings[0].Error = "away" // so that the next request keeps what it finds
-	d := x.recommend(t, 15*time.Second)
-	equal(t, "once dropped", d.Status.DesiredReplicas, int32(0))
 }
 
 func TestAnUnreadableScaleSettlesNothing(t *testing.T) {

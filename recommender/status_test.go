@@ -1,7 +1,6 @@
 package recommender
 
 import (
-	"slices"
 	"testing"
 	"time"
 )
@@ -32,139 +31,6 @@ var (
 		"the HPA was able to successfully calculate a replica count from external metric queue(nil)", longAgo}
 	inRange = Condition{ScalingLimited, ConditionFalse, "DesiredWithinRange", "the desired count is within the acceptable range", t0}
 )
-
-// The whole status by the path that a decision took. Every path starts
-// with the status previous and 5 replicas that want 5.
-func TestStatusByPath(t *testing.T) {
-	const active, limited = 2, 0 // in previous.Conditions
-	stale := previous.Conditions
-	for _, tt := range []struct {
-		name   string
-		change func(*Input)
-		path   Path
-		want   Status
-	}{
-		{
-			name: "A scale unavailable: only AbleToScale changes, even the generation stays",
-			change: func(in *Input) {
-				in.ScaleError = &ScaleError{Message: `deployments.apps "web" not found`}
-			},
-			path: PathScaleUnavailable,
-			want: changedStatus(func(s *Status) {
-				s.Conditions[1] = Condition{AbleToScale, ConditionFalse, "FailedGetScale",
-					`the HPA controller was unable to get the target's current scale: deployments.apps "web" not found`, t0}
-			}),
-		},
-		{
-			name:   "B disabled at zero: readings emptied, ScalingActive False",
-			change: func(in *Input) { in.Scale = Scale{} },
-			path:   PathScalingDisabled,
-			want: Status{
-				LastScaleTime: longAgo,
-				Conditions: []Condition{stale[limited], gotScale,
-					{ScalingActive, ConditionFalse, "ScalingDisabled", "scaling is disabled since the replica count of the target is zero", t0}},
-			},
-		},
-		{
-			name:   "C forced to the maximum: readings emptied, ScalingActive and ScalingLimited stale",
-			change: func(in *Input) { in.Spec.MaxReplicas = 3 },
-			path:   PathAboveMax,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 3,
-				Conditions: []Condition{stale[limited], gotScale, stale[active]},
-			},
-		},
-		{
-			name:   "C forced to the minimum likewise",
-			change: func(in *Input) { in.Spec.MinReplicas = 8 },
-			path:   PathBelowMin,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 8,
-				Conditions: []Condition{stale[limited], gotScale, stale[active]},
-			},
-		},
-		{
-			name: "D metrics blocked: desired kept, the failed reading empty, ScalingLimited stale",
-			change: func(in *Input) {
-				in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit))
-				read(in, 0, 2*unit)
-			},
-			path: PathMetricsFailed,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 6,
-				CurrentMetrics: append(queueStatus(400), MetricStatus{}),
-				Conditions: []Condition{stale[limited], gotScale, {ScalingActive, ConditionFalse, "FailedGetPodsMetric",
-					"the HPA was unable to compute the replica count: unable to get metric pps: no metrics returned from custom metrics API", t0}},
-			},
-		},
-		{
-			name:   "D all metrics failed: the first one's reason",
-			change: func(in *Input) { in.Readings[0] = Readings{Error: "x"} },
-			path:   PathMetricsFailed,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 6, CurrentMetrics: make([]MetricStatus, 1),
-				Conditions: []Condition{stale[limited], gotScale, {ScalingActive, ConditionFalse, "FailedGetExternalMetric",
-					"the HPA was unable to compute the replica count: unable to get external metric ns/queue/nil: unable to fetch metrics from external metrics API: x", t0}},
-			},
-		},
-		{
-			name:   "D no selector: readings emptied",
-			change: func(in *Input) { in.SelectorProblem = &SelectorProblem{Reason: SelectorRequired} },
-			path:   PathSelectorFailed,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 6,
-				Conditions: []Condition{stale[limited], gotScale,
-					{ScalingActive, ConditionFalse, "InvalidSelector", "the HPA target's scale is missing a selector", t0}},
-			},
-		},
-		{
-			name:   "E no change: ready for a new scale",
-			change: func(*Input) {},
-			path:   PathMetrics,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 5, CurrentMetrics: queueStatus(unit),
-				Conditions: []Condition{inRange, stale[1], validQueue},
-			},
-		},
-		{
-			name:   "E held: stabilized",
-			change: func(in *Input) { read(in, 0, 2*unit) },
-			path:   PathMetrics,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 5, CurrentMetrics: queueStatus(400),
-				Conditions: []Condition{inRange, {AbleToScale, ConditionTrue, "ScaleDownStabilized",
-					"recent recommendations were higher than current one, applying the highest recent recommendation", longAgo}, validQueue},
-			},
-		},
-		{
-			name:   "F a change: desired set, still to be applied",
-			change: func(in *Input) { read(in, 0, 8*unit) },
-			path:   PathMetrics,
-			want: Status{
-				LastScaleTime: longAgo, CurrentReplicas: 5, DesiredReplicas: 8, CurrentMetrics: queueStatus(1600),
-				Conditions: []Condition{inRange, stale[1], validQueue},
-			},
-		},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			in := wanting(5)
-			in.PreviousStatus = &previous
-			tt.change(in)
-			d, next := Recommend(t0, in, nil)
-			equal(t, "path", d.Path, tt.path)
-			equal(t, "the decision's status", d.Status, tt.want)
-			equal(t, "the history's status", next.Status, tt.want)
-			equal(t, "a change is pending", next.Pending != nil, d.Changes())
-		})
-	}
-}
-
-func changedStatus(change func(*Status)) Status {
-	s := previous
-	s.Conditions = slices.Clone(previous.Conditions)
-	change(&s)
-	return s
-}
 
 // The paths C, F and G once it is known whether a change was applied.
 func TestStatusOfASettledChange(t *testing.T) {
@@ -227,27 +93,6 @@ func rescaled(to string) Condition {
 }
 
 var notRescaled = Condition{AbleToScale, ConditionFalse, "FailedUpdateScale", "the HPA controller was unable to update the target scale: conflict", t0}
-
-func TestConditionsComeInOrderOfFirstAppearance(t *testing.T) {
-	kinds := func(s Status) (kinds []string) {
-		for _, c := range s.Conditions {
-			kinds = append(kinds, c.Type)
-		}
-		return kinds
-	}
-	in := wanting(5)
-	in.Options.ScaleToZero = true
-	read(in, 0, 8*unit)
-	x := &target{in: in}
-	d := x.recommend(t, 0)
-	equal(t, "decided", kinds(d.Status), []string{AbleToScale, ScalingActive, ScalingLimited})
-	x.settle(t, d)
-	equal(t, "applied", kinds(x.history.Status), []string{AbleToScale, ScalingActive, ScalingLimited, ScaledToZero})
-
-	in.ScaleError = &ScaleError{Message: "x"}
-	first, _ := Recommend(t0, in, nil)
-	equal(t, "scale unavailable at first sight", kinds(first.Status), []string{AbleToScale})
-}
 
 func TestATransitionTimeChangesWithTheStatusOnly(t *testing.T) {
 	in := wanting(5)

@@ -2,7 +2,6 @@ package recommender
 
 import (
 	"testing"
-	"time"
 )
 
 // The texts, in the words of upstream.
@@ -461,18 +460,4 @@ func TestNamesOfMetrics(t *testing.T) {
 	} {
 		equal(t, "the name", tt.metric.Name(), tt.want)
 	}
-}
-
-// A reading's error holds its metric back; a later reading lets it go.
-func TestAFailureIsGoneWithTheNextReading(t *testing.T) {
-	in := wanting(5)
-	x := &target{in: in}
-	in.Readings[0].Error = "away"
-	equal(t, "path", x.recommend(t, 0).Path, PathMetricsFailed)
-	read(in, 0, 8*unit)
-	d := x.recommend(t, 15*time.Second)
-	equal(t, "path", d.Path, PathMetrics)
-	equal(t, "desired", d.Desired, int32(8))
-	equal(t, "the error", d.Error, "")
-	equal(t, "events", len(d.Events), 0)
 }
