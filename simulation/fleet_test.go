@@ -565,6 +565,7 @@ func TestFleetDrainsAndKeepsOwnBounds(t *testing.T) {
 		"c drained": {func(m []simulation.FleetMember) { m[2].Drained, m[2].OwnMin, m[2].Replicas = true, 2, new(int32(4)) }, []int32{6, 6, 0}},
 		"a small":   {func(m []simulation.FleetMember) { m[0].OwnMax = 2 }, []int32{2, 5, 5}},
 		"b large":   {func(m []simulation.FleetMember) { m[1].OwnMin = 8 }, []int32{2, 8, 2}},
+		"b is off":  {func(m []simulation.FleetMember) { m[1].OwnMin, m[1].Replicas = 1, new(int32(0)) }, []int32{6, 0, 6}}, // to its own spec
 	} {
 		s := clusters(20*minute, web(12), trace(t, 0, 300), nil, nil, nil)
 		s.Fleet.Rules = three
@@ -581,7 +582,7 @@ func TestFleetDrainsAndKeepsOwnBounds(t *testing.T) {
 		}
 		for i, r := range list {
 			for k, share := range r.shares {
-				if m := s.Fleet.Members[k]; i > 0 && (m.OwnMax > 0 && share > m.OwnMax || !m.Drained && share < m.OwnMin) {
+				if m := s.Fleet.Members[k]; i > 0 && (m.OwnMax > 0 && share > m.OwnMax || !m.Drained && share > 0 && share < m.OwnMin) {
 					t.Errorf("%s, at %s: %v", name, r.at, r.shares)
 				}
 			}

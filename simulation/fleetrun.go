@@ -322,7 +322,10 @@ func (f *fleetRun) sync(m *member) error {
 		digest.Max = -1
 	}
 	f.ids++
-	call := &fleet.Call{Member: m.name, Digest: digest, Blind: err != nil, Explain: true, Zeroed: f.spec.Engine.MinReplicas == 0}
+	call := &fleet.Call{
+		Member: m.name, Digest: digest, Blind: err != nil, Explain: true,
+		Off: in.Scale.SpecReplicas == 0 && m.of.OwnMin > 0, Zeroed: f.spec.Engine.MinReplicas == 0,
+	}
 	binary.BigEndian.PutUint64(call.ID[8:], f.ids)
 	if late := m.callsLate.now(m.now); late > 0 {
 		m.call, m.arrives = call, m.now+late
@@ -350,7 +353,7 @@ func (f *fleetRun) hear(m *member, call *fleet.Call) error {
 		f.whole.work += int64(len(f.members) * len(f.spec.Engine.Metrics) * looksToMeasure)
 		f.decide(answer.Decision)
 	}
-	if answer.Holds {
+	if answer.Holds || answer.Off {
 		return nil
 	}
 	share := call.Digest.Within(answer.Share)
