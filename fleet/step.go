@@ -369,13 +369,13 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	return &decision, nil
 }
 
-// spare gives members back what they would lose to others that must have more, by an override or by their own caller's
-// minimum, and are not ready yet: as many as maxReplicas allows, and for as long as moves wait.
+// spare gives members back what they would lose to others that must have more, by an override, by their own caller's
+// minimum or the fleet's for them, and are not ready yet: as many as maxReplicas allows, and for as long as moves wait.
 func (r *Record) spare(spec *Spec, seats []Seat) {
 	starting, lost := int64(0), int64(0)
 	for i := range seats {
 		if s, share := &seats[i], r.Members[i].Share; !s.Frozen {
-			starting += int64(max(0, min(share, s.Keeps)-s.Ready))
+			starting += int64(max(0, min(share, max(s.Keeps, s.Floor))-s.Ready))
 			lost += int64(max(0, s.Last-share))
 		}
 	}

@@ -335,7 +335,7 @@ func TestWhoHadEverythingIsLost(t *testing.T) {
 	}
 }
 
-// What an override gives a member the others give as it becomes ready, within the fleet's maximum.
+// What an override, or a minimum of the fleet's for it, gives a member the others give as it becomes ready, within the fleet's maximum.
 func TestWhoIsRaisedTakesWhatIsReady(t *testing.T) {
 	for most, want := range map[int32][]int32{100: {8, 4, 4}, 14: {8, 3, 3}, 12: {8, 2, 2}} {
 		w := newWorld(t, utilization(50), 4, 4, 4)
@@ -357,6 +357,18 @@ func TestWhoIsRaisedTakesWhatIsReady(t *testing.T) {
 		w.of("a").ready = 0
 		w.periods(8, 12, check)
 		w.want("all are ready", 8, 2, 2)
+
+		w = newWorld(t, utilization(50), 4, 4, 4)
+		w.spec.Engine.MinReplicas, w.spec.Engine.MaxReplicas = 8, most
+		w.periods(8, 12, check)
+		w.spec.Members[0].Min, w.of("a").ready = 8, 4
+		w.periods(8, 12, check)
+		w.want("by a minimum, and none is ready", want...)
+		w.of("a").ready = 0
+		w.periods(40, 12, check)
+		if got := w.replicas(); got[0] != 8 || sumOf(got) > 13 {
+			t.Errorf("by a minimum, and all are ready: %v", got)
+		}
 	}
 	w := newWorld(t, utilization(50), 4, 4, 4)
 	w.of("a").floor, w.of("a").ready = 8, 4
