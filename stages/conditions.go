@@ -30,8 +30,9 @@ func (r *run) Report(c *recommender.Conditions) {
 		return false
 	}
 	const proposed = "in fallback: "
-	condition(c, ExternalMetricFallbackActive, of(true), r.combined, r.external != "", FallbackInUse, proposed+r.external, MetricsValid, "no external metric is in fallback")
-	condition(c, MetricFallbackActive, of(false), r.combined, r.others != "", FallbackInUse, proposed+r.others, MetricsValid, "no metric is in fallback")
+	known := r.combined || !r.finished // that the workload is off, and none acts
+	condition(c, ExternalMetricFallbackActive, of(true), known, r.external != "", FallbackInUse, proposed+r.external, MetricsValid, "no external metric is in fallback")
+	condition(c, MetricFallbackActive, of(false), known, r.others != "", FallbackInUse, proposed+r.others, MetricsValid, "no metric is in fallback")
 	condition(c, MetricSuspect, len(r.plan.ZeroGuards) > 0, true, r.suspicion != "", FallNotBelieved, r.suspicion, ValuesBelieved, "no fall of a metric waits to be believed")
 	switch {
 	case r.overridden != "":

@@ -193,8 +193,11 @@ func TestFallback(t *testing.T) {
 	})
 	t.Run("a workload that is switched off ends the failure", func(t *testing.T) {
 		g := newQueue(t, with(ten))
-		g.rounds("08:00:00", "08:01:00", 4, away)
-		g.rounds("08:01:00", "08:02:00", 0, away)
+		g.rounds("08:00:00", "08:04:00", 4, away)
+		d := g.round(clock(t, "08:04:00"), 0, away)
+		if got, since := status(&d, stages.ExternalMetricFallbackActive); got != "False" || !since.Equal(clock(t, "08:04:00")) {
+			t.Errorf("while it is off: condition %q since %s", got, since)
+		}
 		_, all := g.rounds("10:00:00", "10:04:00", 4, away)
 		counts(t, all, map[string]int32{"10:02:45": 4, "10:03:00": 8})
 	})
