@@ -28,9 +28,14 @@ import (
 )
 
 const (
-	// mostCached limits the fleets in the cache, and mostCachedBytes spec and record of each: larger ones are read for
-	// each call.
-	mostCached, mostCachedBytes = 4096, 64 << 10
+	// mostCached limits what the fleets in the cache take in memory, about, in bytes, and mostCachedBytes spec and record of
+	// each: larger ones are read for each call.
+	mostCached, mostCachedBytes = 64 << 20, 64 << 10
+	// A byte of a spec takes specInMemory bytes in memory if it is of labels, a byte of a record recordInMemory, and any
+	// fleet takes leastInMemory.
+	specInMemory, recordInMemory, leastInMemory = 8, 4, 4 << 10
+	// mostRefused limits the members of which the last refusal is kept.
+	mostRefused = 4096
 	// mostBytes limits a record.
 	mostBytes = 512 << 10
 	// readAgain is how long a spec counts without being read again: a caller that stored it may have died before
@@ -107,7 +112,7 @@ type known struct {
 
 // New returns the fleets in the store of the targets.
 func New(targets *decision.Targets, engine store.Engine, options Options) (*Fleets, error) {
-	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: bounded.New[store.Key, *known](mostCached), turns: make(map[store.Key]*turn), refused: bounded.New[store.Key, refusal](mostCached)}
+	f := &Fleets{options: options, targets: targets, parts: targets.Store().(store.Parts), cache: newCache(), turns: make(map[store.Key]*turn), refused: bounded.New[store.Key, refusal](mostRefused)}
 	for _, of := range []struct {
 		part    store.Part
 		ttl     time.Duration
@@ -129,6 +134,12 @@ func New(targets *decision.Targets, engine store.Engine, options Options) (*Flee
 	}
 	f.metrics = newMetrics(f)
 	return f, nil
+}
+
+func newCache() *bounded.Map[store.Key, *known] {
+	return bounded.NewWeighted[store.Key](mostCached, func(k *known) int {
+		return leastInMemory + specInMemory*k.spec.size + recordInMemory*k.size
+	})
 }
 
 // enter waits for the turn of a fleet's calls.

@@ -3,21 +3,29 @@ package bounded
 
 import "sync"
 
-// Map keeps at most as many entries as the limit of New. It has two generations: new
+// Map keeps entries up to the limit of New or NewWeighted. It has two generations: new
 // and used entries go to the younger one; when that has half of the limit it becomes
 // the older one, and the previous older one is dropped. So entries in use are kept, and
 // every operation takes the same time however large the map is. It is safe for
 // concurrent use.
 type Map[K comparable, V any] struct {
-	half int
+	half   int
+	weight func(V) int
 
 	mu         sync.RWMutex
 	young, old map[K]V
+	held       int // what the younger generation weighs
 }
 
 // New returns a map of at most bound entries, at least 2.
 func New[K comparable, V any](bound int) *Map[K, V] {
-	return &Map[K, V]{half: max(bound/2, 1), young: make(map[K]V)}
+	return NewWeighted[K](bound, func(V) int { return 1 })
+}
+
+// NewWeighted returns a map of entries that together weigh at most bound, or are only two. An entry weighs the same for
+// as long as it is there, and not less than 0.
+func NewWeighted[K comparable, V any](bound int, weight func(V) int) *Map[K, V] {
+	return &Map[K, V]{half: max(bound/2, 1), weight: weight, young: make(map[K]V)}
 }
 
 // Get returns the entry of key, if the map has it.
@@ -53,19 +61,29 @@ func (m *Map[K, V]) Put(key K, value V) {
 
 // The caller of put has locked mu.
 func (m *Map[K, V]) put(key K, value V) {
-	delete(m.old, key)
-	if _, there := m.young[key]; !there && len(m.young) >= m.half {
-		m.old, m.young = m.young, make(map[K]V)
+	m.remove(key)
+	weight := m.weight(value)
+	if len(m.young) > 0 && m.held+weight > m.half {
+		m.old, m.young, m.held = m.young, make(map[K]V), 0
 	}
 	m.young[key] = value
+	m.held += weight
+}
+
+// remove removes an entry. The caller has locked mu.
+func (m *Map[K, V]) remove(key K) {
+	if value, there := m.young[key]; there {
+		delete(m.young, key)
+		m.held -= m.weight(value)
+	}
+	delete(m.old, key)
 }
 
 // Delete removes an entry.
 func (m *Map[K, V]) Delete(key K) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	delete(m.young, key)
-	delete(m.old, key)
+	m.remove(key)
 }
 
 // Each calls do for each entry as of now.

@@ -72,3 +72,31 @@ func TestConcurrentUse(t *testing.T) {
 	}
 	all.Wait()
 }
+
+func TestEntriesWeighAtMostTheBound(t *testing.T) {
+	const bound = 1000
+	m := bounded.NewWeighted[int](bound, func(n int) int { return n })
+	weigh := func() (all int) {
+		m.Each(func(n int) { all += n })
+		return all
+	}
+	for n := range 2000 {
+		m.Put(n%70, n%41) // some are replaced by lighter and by heavier ones
+		if n%7 == 0 {
+			m.Delete((n + 35) % 70)
+		}
+		if got, ok := m.Get(n % 70); !ok || got != n%41 {
+			t.Fatalf("%d was forgotten at once", n)
+		}
+		if all := weigh(); all > bound {
+			t.Fatalf("after %d the entries weigh %d", n, all)
+		}
+	}
+	if m.Len() < 20 {
+		t.Errorf("only %d entries are left", m.Len())
+	}
+	m.Put(-1, 10*bound)
+	if _, ok := m.Get(-1); !ok {
+		t.Error("one that is too heavy is not kept alone")
+	}
+}

@@ -23,12 +23,13 @@ import (
 func fleetAttacks() []*attack {
 	work := bounds{processor: 60 * time.Second, limit: 60 * time.Second}
 	return []*attack{
-		{name: "fleets", about: "fleets of 64 members, most of them dead; a member that calls as fast as it can; sums beyond all numbers; 64 metrics of long names; a thousand fleets", redis: true, steps: []step{
+		{name: "fleets", about: "fleets of 64 members, most of them dead; a member that calls as fast as it can; sums beyond all numbers; 64 metrics of long names; a thousand fleets; long specs", redis: true, steps: []step{
 			{name: "dead-members", short: true, bounds: work, run: deadMembers},
 			{name: "flood", short: true, bounds: work, run: floodOfDigests},
 			{name: "huge-sums", short: true, bounds: work, run: hugeSums},
 			{name: "long-metrics", short: true, bounds: bounds{processor: 60 * time.Second, limit: 60 * time.Second}, run: longMetrics},
 			{name: "thousand", short: true, bounds: work, run: thousandFleets},
+			{name: "long-specs", bounds: bounds{processor: 60 * time.Second, limit: 60 * time.Second, keeps: 128}, run: longSpecs},
 		}},
 		{name: "fleet-shares", about: "fleets whose members and records would take more of a cluster's share of the store than there is", redis: true, prepare: func(s *site) error {
 			s.flags = append(s.flags, fmt.Sprint("--max-targets-per-cluster=", crowdTargets), fmt.Sprint("--max-bytes-per-cluster=", crowdBytes))
@@ -334,6 +335,43 @@ func thousandFleets(ctx context.Context, s *scene) error {
 	if _, err := c.recommendations.Recommend(ctx, requestFor("clusters/honest/namespaces/shop/targets/after")); err != nil {
 		return fmt.Errorf("a decision after a thousand fleets: %w", err)
 	}
+	return nil
+}
+
+// longSpecs stores many fleets whose specs are as long as one may be that an instance keeps in memory, and has a member of
+// each call once.
+func longSpecs(ctx context.Context, s *scene) error {
+	c, err := s.fleetClients()
+	if err != nil {
+		return err
+	}
+	ctx = s.asHonest(ctx)
+	var callers sync.WaitGroup
+	for k := range 8 {
+		callers.Go(func() {
+			for i := k; i < 600 && ctx.Err() == nil; i += 8 {
+				spec, members := fleetOf(fmt.Sprint("l-", i), 2)
+				spec.Spec.Metrics, spec.Fleet.Scopes = nil, map[string]string{}
+				for m := range 64 {
+					metric := external(fmt.Sprint("m", m))
+					metric.External.Metric.Selector = &setpointv1.LabelSelector{MatchLabels: map[string]string{}}
+					for l := range 50 {
+						metric.External.Metric.Selector.MatchLabels[fmt.Sprint("l", l)] = strings.Repeat("v", 4)
+					}
+					spec.Spec.Metrics = append(spec.Spec.Metrics, metric)
+					spec.Fleet.Scopes[fmt.Sprint("External:m", m)] = "GLOBAL"
+				}
+				name := nameOfFleet(fmt.Sprint("l-", i))
+				err := c.set(ctx, name, spec)
+				s.met.Add("fleets " + codeOf(err))
+				s.sent(1, proto.Size(spec))
+				if err == nil {
+					_, _ = c.call(ctx, name, members[0], nil)
+				}
+			}
+		})
+	}
+	callers.Wait()
 	return nil
 }
 
