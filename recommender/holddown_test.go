@@ -85,52 +85,6 @@ func TestAScaleDownIsWithheldOnEveryPath(t *testing.T) {
 	}
 }
 
-func TestHoldDownLetsEverythingElsePass(t *testing.T) {
-	down := func(change func(*Input)) *Input { return changed(wants(5, 3), change) }
-	for _, tt := range []struct {
-		name string
-		in   *Input
-		path Path
-		want int32
-		able string
-	}{
-		{"a scale-up", wants(5, 8), PathMetrics, 8, "True ReadyForNewScale"},
-		{"no change", wants(5, 5), PathMetrics, 5, "True ReadyForNewScale"},
-		{"a scale-down that stabilization holds", down(func(in *Input) { in.Spec.Behavior = nil }), PathMetrics, 5, "True ScaleDownStabilized"},
-		{
-			"a scale-down that is disabled", down(func(in *Input) { in.Spec.Behavior.ScaleDown.SelectPolicy = NoSelection }),
-			PathMetrics, 5, "True ReadyForNewScale",
-		},
-		{"up to the minimum", down(func(in *Input) { in.Spec.MinReplicas = 7 }), PathBelowMin, 7, "True SucceededGetScale"},
-		{
-			"up from zero", changed(wants(0, 2), func(in *Input) {
-				in.Options.ScaleToZero = true
-				in.PreviousStatus = &Status{Conditions: []Condition{{Type: ScaledToZero, Status: ConditionTrue}}}
-			}), PathMetrics, 2, "True ReadyForNewScale",
-		},
-		{"disabled at zero", wants(0, 3), PathScalingDisabled, 0, "True SucceededGetScale"},
-		{
-			"a scale-down that a failed metric stops",
-			down(func(in *Input) { in.Spec.Metrics = append(in.Spec.Metrics, podsAverage(unit)) }),
-			PathMetricsFailed, 5, "True SucceededGetScale",
-		},
-		{"no selector", down(func(in *Input) { in.SelectorProblem = &SelectorProblem{Reason: SelectorRequired} }), PathSelectorFailed, 5, "True SucceededGetScale"},
-		{"no scale", down(func(in *Input) { in.ScaleError = &ScaleError{Message: "x"} }), PathScaleUnavailable, 0, "False FailedGetScale"},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			tt.in.Explain = true
-			without, nextWithout := Recommend(t0, tt.in, nil)
-			tt.in.HoldDown = true
-			d, next := Recommend(t0, tt.in, nil)
-			equal(t, "path", d.Path, tt.path)
-			equal(t, "desired", d.Desired, tt.want)
-			equal(t, "AbleToScale", reasonOf(d.Status.Conditions, AbleToScale), tt.able)
-			equal(t, "the decision without", clone(&d), clone(&without))
-			equal(t, "the history without", next, nextWithout)
-		})
-	}
-}
-
 // The condition is of one decision: the next one comes to its own. It says since
 // when scale-downs are withheld, as long as they are.
 func TestWithholdingEndsWithTheFlag(t *testing.T) {
