@@ -351,7 +351,10 @@ var allWaits = map[waits.Kind]waitOf{
 		}
 		// Beyond some, callers with unknown keys are refused rather than kept.
 		servertest.Eventually(t, func() bool {
-			return servertest.Read(t, w.metrics)["calls_waiting"]+float64(w.answered.Load()) >= 3*n
+			// Who waits is answered once the issuer has not for long enough: counted in this order nobody
+			// is counted twice, and nobody is left who still tries to get a place.
+			answered := float64(w.answered.Load())
+			return answered+servertest.Read(t, w.metrics)["calls_waiting"] >= 3*n
 		})
 	}},
 }
