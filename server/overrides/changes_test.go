@@ -20,6 +20,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -70,6 +71,7 @@ func place(i int) target.Place { return target.Place{Cluster: "demo", Namespace:
 
 // A caller with many changes delays another one's by a swap, whether on its instance or on another one.
 func TestManyChangesStarveNobody(t *testing.T) {
+	testlength.SkipUnderRace(t) // TestManyChangeOneCluster is its race
 	for name, instances := range map[string]int{"one instance": 1, "two instances": 2} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

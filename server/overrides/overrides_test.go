@@ -18,6 +18,7 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
+	"github.com/setpoint-dev/setpoint/internal/testlength"
 	"github.com/setpoint-dev/setpoint/server/overrides"
 	"github.com/setpoint-dev/setpoint/stages"
 	"github.com/setpoint-dev/setpoint/store"
@@ -616,6 +617,7 @@ func TestUnreadableRecord(t *testing.T) {
 
 // Clusters without overrides leave the cache when nobody asks about them, and however many there are, it is bounded.
 func TestCacheIsBounded(t *testing.T) {
+	testlength.SkipUnderRace(t)
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine()
 		o := running(t, instance(t, e))

@@ -216,20 +216,38 @@ func TestManyChangeOneCluster(t *testing.T) {
 	}
 }
 
+// fullPlace is the place of an override of a full list, by its number.
+func fullPlace(i int) target.Place {
+	return target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
+}
+
+// mostCreated is how many overrides a cluster takes.
+const mostCreated = overrides.MostOfCluster - overrides.ReservedOfCluster
+
+// fillAtOnce fills the list of a cluster, many at once: each swap writes the whole list.
+func fillAtOnce(t *testing.T, o *overrides.Overrides) {
+	t.Helper()
+	for first := 0; first < mostCreated; first += 100 {
+		var creates sync.WaitGroup
+		for i := first; i < min(first+100, mostCreated); i++ {
+			creates.Go(func() {
+				if _, _, err := o.Create(t.Context(), fullPlace(i), "freeze", held(time.Hour), "", time.Now()); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		creates.Wait()
+	}
+}
+
 // An unchanged list costs a few bytes a period, however long it is.
 func TestBytesOfUnchangedLists(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t, redistest.Config{})
 	o, admin := instance(t, servertest.Redis(t, server.URL())), server.Client(t)
-	var last target.Place
-	for i := range overrides.MostOfCluster - overrides.ReservedOfCluster {
-		last = target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
-		if _, _, err := o.Create(t.Context(), last, "freeze", held(time.Hour), "", time.Now()); err != nil {
-			t.Fatal(err)
-		}
-	}
+	fillAtOnce(t, o)
 	// A read of the list may take longer than a decision waits, where others keep the processors busy.
-	for deadline := time.Now().Add(time.Minute); len(of(o, store.Key(last))) == 0; o.Refresh(t.Context()) {
+	for deadline := time.Now().Add(time.Minute); len(of(o, store.Key(fullPlace(0)))) == 0; o.Refresh(t.Context()) {
 		if time.Now().After(deadline) {
 			t.Fatal("the list is not known")
 		}
@@ -242,7 +260,7 @@ func TestBytesOfUnchangedLists(t *testing.T) {
 		o.Refresh(t.Context())
 	}
 	each := (bytesOf(t, admin) - before - idle) / periods
-	t.Logf("%d bytes a period for %d overrides", each, overrides.MostOfCluster-overrides.ReservedOfCluster)
+	t.Logf("%d bytes a period for %d overrides", each, mostCreated)
 	if each > 1024 {
 		t.Errorf("an unchanged list costs %d bytes a period, want at most 1,024", each)
 	}
@@ -271,19 +289,13 @@ func TestBytesOfRefusedChanges(t *testing.T) {
 	server := redistest.Start(t, redistest.Config{})
 	one, other := instance(t, servertest.Redis(t, server.URL())), instance(t, servertest.Redis(t, server.URL()))
 	admin := server.Client(t)
-	const most = overrides.MostOfCluster - overrides.ReservedOfCluster
-	place := func(i int) target.Place {
-		return target.Place{Cluster: "demo", Namespace: fmt.Sprint("shop-", i%2), Target: fmt.Sprint("target-", i)}
-	}
 	create := func(i int) error {
-		_, _, err := one.Create(t.Context(), place(i), "freeze", held(time.Hour), "", time.Now())
+		_, _, err := one.Create(t.Context(), fullPlace(i), "freeze", held(time.Hour), "", time.Now())
 		return err
 	}
-	for i := range most {
-		fatal.If(t, create(i))
-	}
+	fillAtOnce(t, one)
 	var full *overrides.FullError
-	if err := create(most); !errors.As(err, &full) { // which reads the list
+	if err := create(mostCreated); !errors.As(err, &full) { // which reads the list
 		t.Fatalf("the list is full: %v", err)
 	}
 	const tries = 20
@@ -291,25 +303,25 @@ func TestBytesOfRefusedChanges(t *testing.T) {
 	idle := bytesOf(t, admin) - before
 	before = bytesOf(t, admin)
 	for i := range tries {
-		if err := create(most + i); !errors.As(err, &full) {
+		if err := create(mostCreated + i); !errors.As(err, &full) {
 			t.Errorf("the list is full: %v", err)
 		}
-		if _, err := one.Delete(t.Context(), place(most), "freeze", ""); !errors.Is(err, overrides.ErrNotFound) {
+		if _, err := one.Delete(t.Context(), fullPlace(mostCreated), "freeze", ""); !errors.Is(err, overrides.ErrNotFound) {
 			t.Errorf("there is none: %v", err)
 		}
 	}
 	each := (bytesOf(t, admin) - before - idle) / (2 * tries)
-	t.Logf("%d bytes for a refused change of %d overrides", each, most)
+	t.Logf("%d bytes for a refused change of %d overrides", each, mostCreated)
 	if each > 1024 {
 		t.Errorf("a refused change costs %d bytes, want at most 1,024", each)
 	}
-	if _, err := other.Delete(t.Context(), place(7), "freeze", ""); err != nil {
+	if _, err := other.Delete(t.Context(), fullPlace(7), "freeze", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := create(most); err != nil {
+	if err := create(mostCreated); err != nil {
 		t.Errorf("there is room again: %v", err)
 	}
-	if err := create(most + 1); !errors.As(err, &full) {
+	if err := create(mostCreated + 1); !errors.As(err, &full) {
 		t.Errorf("the list is full again: %v", err)
 	}
 }
