@@ -64,6 +64,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere", cli.ExitUsage},
 		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`, cli.ExitUsage},
 		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s", cli.ExitSettings},
+		{"a Lease of no second", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=900ms", "--leader-elect-renew-deadline=600ms", "--leader-elect-retry-period=200ms"}, "--leader-elect-lease-duration: 900ms is below 1s", cli.ExitSettings},
 		{"a Lease without a name", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-name="}, "--leader-elect-name: is required with --leader-elect", cli.ExitSettings},
 		{"an empty namespace", []string{"--cluster=x", "--source=hpa", "--namespace=,"}, "--namespace: ", cli.ExitSettings},
 		{"no room to record to", []string{"--cluster=x", "--source=hpa", "--record=f", "--record-max-files=0"}, "--record-max-files: 0 is not above 0", cli.ExitSettings},

@@ -125,6 +125,9 @@ func (s *settings) validateElection(refuse config.Refuse) {
 	if s.RenewDeadline <= s.RetryPeriod*6/5 {
 		refuse("leader-elect-renew-deadline", "%s is not above 1.2 times the retry period of %s", s.RenewDeadline, s.RetryPeriod)
 	}
+	if s.LeaseDuration < time.Second { // which a Lease has in whole ones, above 0
+		refuse("leader-elect-lease-duration", "%s is below 1s", s.LeaseDuration)
+	}
 	if s.LeaseDuration <= s.RenewDeadline {
 		refuse("leader-elect-lease-duration", "%s is not above the renew deadline of %s", s.LeaseDuration, s.RenewDeadline)
 	}
