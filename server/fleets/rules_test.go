@@ -775,7 +775,7 @@ grants:
 			}
 		}
 		last = resp
-		s.Clock.Advance(8 * time.Second)
+		s.Clock.Advance(5 * time.Second)
 	}
 	if condition(last, "ScalingActive").GetStatus() != "False" || failed == 0 || explained == 0 {
 		t.Errorf("nothing failed (%d), or nothing was explained (%d): %v", failed, explained, last.GetStatus())
