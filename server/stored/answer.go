@@ -15,9 +15,10 @@ import (
 )
 
 const (
-	// mostOutcomes limits the cached outcomes, and mostCached what each of them would take encoded, in bytes: as a message it
-	// takes a few times as much.
-	mostOutcomes, mostCached = 4096, 4 << 10
+	// mostOutcomes limits what the cached outcomes take in memory, about, in bytes, and mostCached what each of them would take
+	// encoded. As a message it takes encodedInMemory times as much where it is of labels, and leastInMemory without any.
+	mostOutcomes, mostCached       = 32 << 20, 4 << 10
+	encodedInMemory, leastInMemory = 12, 1 << 10
 )
 
 // outcome is a decision with the stored spec and its bounds, which answers all polls of a
@@ -194,6 +195,8 @@ type cached struct {
 	*outcome
 	spec, history store.Version
 	at            int64
+	// size is that of the history, in bytes: the outcome's texts are parts of all that it has.
+	size int
 }
 
 // failure is why polls get no count from records, of spec, history and observation.
@@ -202,6 +205,14 @@ type failure struct {
 	err error
 	of  [3]store.Version
 	at  int64
+}
+
+// weight is about what the outcome takes in memory, in bytes; nil: there is none.
+func (o *outcome) weight() int {
+	if o == nil {
+		return leastInMemory
+	}
+	return leastInMemory + encodedInMemory*proto.Size(o.recommendation)
 }
 
 // counts reports whether the outcome was made from these records of spec and history, and
@@ -213,6 +224,6 @@ func (c *cached) counts(records []store.Record, now time.Time) bool {
 // remember caches an outcome made from records.
 func (t *Targets) remember(by asker, records []store.Record, at int64, o *outcome) {
 	if proto.Size(o.recommendation) <= mostCached {
-		t.outcomes.Put(by, &cached{o, records[0].Version, records[1].Version, at})
+		t.outcomes.Put(by, &cached{o, records[0].Version, records[1].Version, at, len(records[1].Value)})
 	}
 }

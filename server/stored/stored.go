@@ -98,7 +98,7 @@ func New(engine store.Engine, o Options) (*Targets, error) {
 	if o.Left == nil {
 		o.Left = func(store.Part, store.Key) {}
 	}
-	t := &Targets{options: o, parts: engine, outcomes: bounded.New[asker, *cached](mostOutcomes), failures: bounded.New[asker, *failure](mostOutcomes), decisions: counters{seed: maphash.MakeSeed()}}
+	t := &Targets{options: o, parts: engine, outcomes: bounded.NewWeighted[asker](mostOutcomes, func(c *cached) int { return c.weight() + c.size }), failures: bounded.NewWeighted[asker](mostOutcomes, func(f *failure) int { return f.weight() }), decisions: counters{seed: maphash.MakeSeed()}}
 	var err error
 	if t.specs, err = engine.Part(store.Specs, Lives[store.Specs]); err != nil {
 		return nil, err
