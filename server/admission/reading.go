@@ -16,11 +16,12 @@ import (
 )
 
 // What a call may hold of what it reads from the store, with its answer, in bytes: of one record, of the spec and the
-// observation of a target, of each decision of a page, and of a list of records. What records have is known only when they are there, and as many calls as a caller
+// observation of a target, of overrides or pieces of a recording, of each decision of a page, and of a list of records. What records have is known only when they are there, and as many calls as a caller
 // likes may read the same one at once, for some bytes each.
 const (
 	storedRecord   = 1 << 20
 	storedTarget   = 4 << 20
+	storedMany     = 6 << 20
 	storedDecision = 32 << 10
 	storedList     = 12 << 20
 	// waitingToRead limits the calls that wait for such memory.
@@ -69,6 +70,8 @@ func storedBytes(req any) int64 {
 		return storedList
 	case *setpointv1.ListDecisionsRequest:
 		return min(storedList, storedRecord+storedDecision*max(0, int64(cmp.Or(r.GetPageSize(), usualDecisions))))
+	case *setpointv1.ListOverridesRequest, *setpointv1.GetRecordingRequest:
+		return storedMany
 	}
 	return storedRecord
 }

@@ -275,9 +275,11 @@ func answers(r *record.Record, spec *setpointv1.TargetSpec, now time.Time) bool 
 	return r.Last.At != 0 && r.LastPoll == spec.GetEtag() && counts(r.Last.At, period(spec), now)
 }
 
-// counts reports whether a decision is neither too old nor in the future of this clock.
+// counts reports whether a decision is neither too old nor, as after a clock was set back, further in the future than a period:
+// that of an instance whose clock is ahead counts for those that are behind, too, or each of their polls would decide.
 func counts(at int64, period time.Duration, now time.Time) bool {
-	return now.UnixNano()-at < int64(period) && now.UnixNano() >= at-int64(time.Second)
+	age := now.Sub(time.Unix(0, at))
+	return -period < age && age < period
 }
 
 // last returns the last decision of a record.

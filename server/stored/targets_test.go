@@ -961,6 +961,24 @@ func TestReportedProposalsCountForPolls(t *testing.T) {
 	}
 }
 
+// A decision of an instance whose clock is ahead answers those that are behind for its period; after a clock was set back a poll decides.
+func TestADecisionOfAClockThatIsAheadAnswers(t *testing.T) {
+	s := servertest.Start(t)
+	s.SetSpec(t, servertest.QueueSpec(1, 100))
+	s.Observe(t, 4, "40")
+	first := wantPoll(t, s, 4).GetRecommendationId()
+	for _, test := range []struct {
+		back  time.Duration
+		again bool
+	}{{10 * time.Second, false}, {5*time.Second - 1, false}, {time.Minute, true}} {
+		s.Clock.Advance(-test.back)
+		s.Observe(t, 4, "40")
+		if again := wantPoll(t, s, 4).GetRecommendationId() != first; again != test.again {
+			t.Errorf("%s further behind: decided anew %t, want %t", test.back, again, test.again)
+		}
+	}
+}
+
 // What a clock has stamped that was ahead until it was set counts no longer than a report of now, and not for as long as
 // that clock was ahead.
 func TestAReportOfAClockThatWasAheadIsReplaced(t *testing.T) {
