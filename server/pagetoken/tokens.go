@@ -36,7 +36,8 @@ func (p *Tokens) Key(ctx context.Context) (Key, error) {
 	if p.secrets == nil {
 		return p.own, nil
 	}
-	secret, err := p.secrets.Secret(ctx, "page-tokens", p.own[:])
+	proposal := NewKey() // never proposed before: who deletes a key wants another
+	secret, err := p.secrets.Secret(ctx, "page-tokens", proposal[:])
 	return sha256.Sum256(secret), err
 }
 

@@ -3,8 +3,12 @@ package signin
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
+
+	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Asking that panics has no value for others: a secret of no bytes would seal nothing.
@@ -21,4 +25,30 @@ func TestAPanicIsNoAnswer(t *testing.T) {
 	if value, err := get(nil); value != nil || !errors.Is(err, errUnanswered) {
 		t.Errorf("%q, %v", value, err)
 	}
+}
+
+// kept is an engine that keeps a secret until it is deleted.
+type kept struct{ secret []byte }
+
+func (k *kept) Secret(_ context.Context, _ string, proposal []byte) ([]byte, error) {
+	if k.secret == nil {
+		k.secret = slices.Clone(proposal)
+	}
+	return k.secret, nil
+}
+
+// Whoever deletes the secret ends all sessions: the instance that made it makes another one.
+func TestADeletedSecretDoesNotComeBack(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		engine := new(kept)
+		s := newSealer(engine)
+		sealed, err := s.seal(t.Context(), forSession, []byte("a session"))
+		fatal.If(t, err)
+		engine.secret = nil
+		time.Sleep(secretAge)
+		if plain, err := s.open(t.Context(), forSession, sealed); !errors.Is(err, errNotSealed) {
+			t.Errorf("%q, %v", plain, err)
+		}
+	})
 }

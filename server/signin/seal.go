@@ -40,9 +40,13 @@ type sealer struct {
 
 func newSealer(engine any) *sealer {
 	secrets, _ := engine.(store.Secrets)
-	own := make([]byte, 32)
-	_, _ = rand.Read(own) // it never fails
-	return &sealer{secrets: secrets, own: own}
+	return &sealer{secrets: secrets, own: newSecret()}
+}
+
+func newSecret() []byte {
+	secret := make([]byte, 32)
+	_, _ = rand.Read(secret) // it never fails
+	return secret
 }
 
 // key returns the key for a purpose. While the store is unreachable, the last secret
@@ -68,7 +72,8 @@ func (s *sealer) shared(ctx context.Context) ([]byte, error) {
 		return s.own, nil
 	}
 	return s.secret.get(ctx, secretAge, secretFailureAge, secretTimeout, func(ctx context.Context, last []byte) ([]byte, error) {
-		secret, err := s.secrets.Secret(ctx, secretName, s.own)
+		// Never proposed before: who deletes a secret wants another.
+		secret, err := s.secrets.Secret(ctx, secretName, newSecret())
 		if err != nil && last != nil {
 			return last, nil
 		}
