@@ -187,7 +187,7 @@ func New(engine store.Engine, log store.Log, options Options) (*Server, error) {
 		grpcOptions = append(grpcOptions, grpc.InTapHandle(s.guard.Enter))
 	}
 	s.grpc = grpc.NewServer(grpcOptions...)
-	var session func(*http.Request) []string
+	var session func(*http.Request) ([]string, error)
 	if options.SignIn != nil && options.Access != nil && options.Page != nil {
 		if s.signIn, err = signin.New(*options.SignIn, options.Access.Authenticator, engine, s.log); err != nil {
 			return nil, err

@@ -32,7 +32,7 @@ type restCaller struct {
 
 // AuthenticateREST authenticates REST calls before their bodies are read, and passes the caller on
 // in the context.
-func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http.Request) []string, next http.Handler) http.Handler {
+func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http.Request) ([]string, error), next http.Handler) http.Handler {
 	if g.options.Access == nil {
 		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			trimHeaders(r)
@@ -40,16 +40,20 @@ func (g *Guard) AuthenticateREST(mux *runtime.ServeMux, authorization func(*http
 		})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		c := &restCaller{guard: g, creds: auth.Credentials{Authorization: authorization(r), TLS: r.TLS}}
+		values, err := authorization(r)
+		c := &restCaller{guard: g, creds: auth.Credentials{Authorization: values, TLS: r.TLS}}
 		c.generation = g.options.Access.Authenticator.Generation()
 		asked := c.creds
 		ticket := limit.TicketOf(r.Context())
 		if ticket != nil {
 			asked.Waits = ticket.Wait
 		}
-		var err error
-		if c.identity, err = g.options.Access.Authenticator.Authenticate(r.Context(), asked); err != nil {
-			err = g.refuseUnknown(r.Method+" "+r.URL.Path, err)
+		if err == nil {
+			if c.identity, err = g.options.Access.Authenticator.Authenticate(r.Context(), asked); err != nil {
+				err = g.refuseUnknown(r.Method+" "+r.URL.Path, err)
+			}
+		}
+		if err != nil {
 			if r.ContentLength != 0 {
 				HangUp(w)
 			}

@@ -39,8 +39,8 @@ type Options struct {
 	Unary   grpc.UnaryServerInterceptor
 	Streams grpc.StreamServerInterceptor
 	// Session returns the Authorization of a call without one by the session of a user of the
-	// web page; nil without sessions.
-	Session func(*http.Request) []string
+	// web page, or the error of the answer; nil without sessions.
+	Session func(*http.Request) ([]string, error)
 	// CostLimits are the settings that limit lists in messages.
 	CostLimits cost.Limits
 	// MaxRequestBytes limits a body, and its message.
@@ -99,7 +99,7 @@ func (g *Gateway) Handler() (http.Handler, error) {
 func (g *Gateway) table(mux *runtime.ServeMux) *table {
 	t, fast := new(table), g.newFastPath(mux)
 	admitted := func(contract integration.Contract, next http.Handler) http.Handler {
-		guard, authorization := g.options.Guard, func(r *http.Request) []string { return g.authorization(r, contract) }
+		guard, authorization := g.options.Guard, func(r *http.Request) ([]string, error) { return g.authorization(r, contract) }
 		return inCallersForm(contract, guard.LimitREST(mux, guard.AuthenticateREST(mux, authorization, next)))
 	}
 	for _, r := range routesOf(int64(g.options.MaxRequestBytes)) {
@@ -127,7 +127,7 @@ func (g *Gateway) table(mux *runtime.ServeMux) *table {
 
 // authorization returns the credentials of a REST call: its own, or else those of a
 // session.
-func (g *Gateway) authorization(r *http.Request, contract integration.Contract) []string {
+func (g *Gateway) authorization(r *http.Request, contract integration.Contract) ([]string, error) {
 	values := r.Header.Values("Authorization")
 	if contract != nil {
 		values = withPassword(values)
@@ -135,7 +135,7 @@ func (g *Gateway) authorization(r *http.Request, contract integration.Contract) 
 	if len(values) == 0 && g.options.Session != nil {
 		return g.options.Session(r)
 	}
-	return values
+	return values, nil
 }
 
 // answerError sends an error as a google.rpc.Status. For an invalid body it lists all

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/oauth2"
 	"golang.org/x/time/rate"
 
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/auth"
 	"github.com/setpoint-dev/setpoint/server/page"
 )
@@ -225,21 +226,25 @@ func (s *SignIn) End(w http.ResponseWriter, r *http.Request) {
 }
 
 // Authorization returns the Authorization header of a session; nil: there is no session, or
-// the request is not from our own page.
-func (s *SignIn) Authorization(r *http.Request) []string {
+// the request is not from our own page. The error is one of the API: nobody knows now whether
+// there is a session.
+func (s *SignIn) Authorization(r *http.Request) ([]string, error) {
 	if !OwnPage(r) {
-		return nil
+		return nil, nil
 	}
 	sealed := s.session(r)
 	if sealed == "" {
-		return nil
+		return nil, nil
 	}
 	token, err := s.sealer.open(r.Context(), forSession, sealed)
-	if err != nil {
+	switch {
+	case errors.Is(err, errNotSealed):
 		s.log.Debug("a session could not be opened", zap.Error(err))
-		return nil // as if the session had ended
+		return nil, nil // as if the session had ended
+	case err != nil:
+		return nil, apierror.OfStore(r.Context(), "", err)
 	}
-	return []string{"Bearer " + string(token)}
+	return []string{"Bearer " + string(token)}, nil
 }
 
 // OwnPage reports whether a request comes from a page of the service itself: browsers say

@@ -312,13 +312,18 @@ func TestALongWayBack(t *testing.T) {
 	}
 }
 
-// agreed is an engine whose instances share a secret.
+// agreed is an engine whose instances share a secret; with an empty one it can't be reached.
 type agreed struct {
 	store.Engine
 	secret []byte
 }
 
-func (a agreed) Secret(context.Context, string, []byte) ([]byte, error) { return a.secret, nil }
+func (a agreed) Secret(context.Context, string, []byte) ([]byte, error) {
+	if len(a.secret) == 0 {
+		return nil, store.ErrUnavailable
+	}
+	return a.secret, nil
+}
 
 // A sign-in may begin, end and be used at different instances, if they share a store.
 func TestAnyInstanceTakesASession(t *testing.T) {
@@ -340,6 +345,11 @@ func TestAnyInstanceTakesASession(t *testing.T) {
 	u.wantCaller("oidc:corp:alice")
 	u.s = stranger
 	u.wantCaller("")
+	// To a page that hears that nobody is signed in, the session has ended.
+	u.s = withSignIn(t, issuer, on(""))
+	if got := u.page(http.MethodGet, "/v1/caller").StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("a session while the store can't be reached: %d, want 503", got)
+	}
 }
 
 // Of an answer only its own browser can make a session, and only once.
