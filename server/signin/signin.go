@@ -323,6 +323,9 @@ func (s *SignIn) exchange(r *http.Request, f flow) (raw string, identity *auth.I
 		return "", nil, http.StatusBadRequest, errors.New("the issuer's response has no id_token")
 	}
 	identity, err = s.authenticator.Authenticate(ctx, auth.Credentials{Authorization: []string{"Bearer " + raw}})
+	if refused, ok := errors.AsType[*auth.Error](err); ok && refused.Unavailable() {
+		return "", nil, http.StatusServiceUnavailable, err
+	}
 	if err != nil {
 		return "", nil, http.StatusForbidden, err
 	}

@@ -256,12 +256,18 @@ func TestAnswersThatAreNotAccepted(t *testing.T) {
 		{"a token that has expired", claim("exp", time.Now().Add(-time.Minute).Unix()), 403},
 		{"a token without a name", claim("sub", ""), 403},
 		{"an issuer that is down", func(i *signintest.Issuer) { i.Down(true) }, 503},
+		{"an issuer whose keys were never there", nil, 503},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			issuer := signintest.Start(t)
+			if tt.change == nil {
+				issuer.Keyless()
+			}
 			u := browser(t, withSignIn(t, issuer))
-			tt.change(issuer)
+			if tt.change != nil {
+				tt.change(issuer)
+			}
 			refused := u.ask(http.MethodGet, u.toIssuer("/ui/"))
 			if refused.StatusCode != tt.code || !strings.HasPrefix(refused.Header.Get("Content-Type"), "text/html") || refused.Header.Get("Content-Security-Policy") == "" {
 				t.Errorf("answered with %s, want %d", refused.Status, tt.code)

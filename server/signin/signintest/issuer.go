@@ -47,6 +47,7 @@ type Issuer struct {
 	refusals    []string
 	lifetime    time.Duration
 	down        bool
+	keyless     bool
 	slow        time.Duration
 	exchanges   int
 }
@@ -91,6 +92,9 @@ func (i *Issuer) Lifetime(d time.Duration) { i.set(func() { i.lifetime = d }) }
 // Down makes the token endpoint respond with 503.
 func (i *Issuer) Down(down bool) { i.set(func() { i.down = down }) }
 
+// Keyless makes the address of its keys respond with 503.
+func (i *Issuer) Keyless() { i.set(func() { i.keyless = true }) }
+
 // Slow makes the token endpoint take that long.
 func (i *Issuer) Slow(d time.Duration) { i.set(func() { i.slow = d }) }
 
@@ -121,7 +125,13 @@ func (i *Issuer) discovery(w http.ResponseWriter, _ *http.Request) {
 }
 
 func (i *Issuer) keys(w http.ResponseWriter, _ *http.Request) {
-	reply(w, http.StatusOK, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
+	code := http.StatusOK
+	i.set(func() {
+		if i.keyless {
+			code = http.StatusServiceUnavailable
+		}
+	})
+	reply(w, code, jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: i.key.Public(), KeyID: "1", Algorithm: "ES256", Use: "sig"}}})
 }
 
 // authorize redirects the browser with a code.
