@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -197,27 +196,24 @@ func (a *Authenticator) Generation() uint64 {
 	return n
 }
 
-// useIssuers replaces the issuers. Those that have not changed keep their keys. It must
-// not be called concurrently.
+// useIssuers replaces the issuers. Those whose keys are fetched as before keep them, whatever else of their entries has changed:
+// they may be away now. It must not be called concurrently.
 func (a *Authenticator) useIssuers(configs []IssuerConfig) {
-	last := a.issuers.Load()
+	last := cmp.Or(a.issuers.Load(), new(issuerSet))
 	next := &issuerSet{
 		byURL: make(map[string]*runningIssuer, len(configs)),
 		cache: bounded.New[[sha256.Size]byte, verified](a.options.CachedTokens),
 	}
 	for _, c := range configs {
-		if last != nil && last.byURL[c.Issuer] != nil && reflect.DeepEqual(last.byURL[c.Issuer].config, c) {
-			next.byURL[c.Issuer] = last.byURL[c.Issuer]
+		if old := last.byURL[c.Issuer]; old != nil && old.config.CAFile == c.CAFile && old.config.Insecure == c.Insecure {
+			next.byURL[c.Issuer] = &runningIssuer{issuer: &issuer{config: c, keys: old.keys}, pool: old.pool, stop: old.stop}
 		} else {
 			next.byURL[c.Issuer] = a.start(c)
 		}
 	}
 	a.issuers.Store(next)
-	if last == nil {
-		return
-	}
 	for url, old := range last.byURL {
-		if next.byURL[url] != old {
+		if now := next.byURL[url]; now == nil || now.keys != old.keys {
 			old.stop()
 		}
 	}

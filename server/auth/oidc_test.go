@@ -471,6 +471,11 @@ func TestIssuersFileReloads(t *testing.T) {
 		if n := i.fetches.Load() - fetches; n != 0 {
 			t.Errorf("the keys of an issuer that did not change were fetched again")
 		}
+		i.setDown(true) // another setting than those for fetching its keys leaves them what they are
+		rewrite(t, file, "issuers:\n"+strings.Replace(both, `"i:"`, `"k:"`, 1))
+		fatal.If(t, a.Reload())
+		wantName(t, a, bearer(k.sign(t, i.claims())), "oidc:k:alice")
+		i.setDown(false)
 
 		rewrite(t, file, "issuers:\n"+one)
 		time.Sleep(time.Minute)

@@ -40,8 +40,8 @@ type IssuerStats struct {
 	Err error
 }
 
-// Stats returns the counters. An issuer's counters restart when its entry in the file
-// changes.
+// Stats returns the counters. An issuer's counters restart when its entry in the file has
+// another caFile, or another insecure.
 func (a *Authenticator) Stats() Stats {
 	s := Stats{Refused: make(map[Reason]uint64, len(reasons)), CacheHits: a.hits.Load(), CacheMisses: a.misses.Load()}
 	for i, reason := range reasons {
