@@ -95,10 +95,8 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 	if err != nil {
 		return nil, i.unreachable(err)
 	}
-	header := parsed.Headers[0]
 	signed, known := trySignature(parsed, state.keys, claims)
-	// A token without a key id may be signed by a new key, too.
-	if !signed && (!known || header.KeyID == "") {
+	if !signed && !known {
 		newer, err := i.keys.refetch(ctx, waits)
 		if err != nil {
 			return nil, i.unreachable(err)
@@ -123,7 +121,7 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 }
 
 // trySignature reports whether one of the keys signed the token, and whether any of
-// them has its key id.
+// them has its key id: one without may be signed by a new key.
 func trySignature(parsed *jwt.JSONWebToken, keys []jose.JSONWebKey, claims *map[string]json.RawMessage) (signed, known bool) {
 	header := parsed.Headers[0]
 	for k := range keys {
@@ -131,7 +129,7 @@ func trySignature(parsed *jwt.JSONWebToken, keys []jose.JSONWebKey, claims *map[
 		if header.KeyID != "" && key.KeyID != header.KeyID {
 			continue
 		}
-		known = true
+		known = header.KeyID != ""
 		if key.Algorithm != "" && key.Algorithm != header.Algorithm {
 			continue
 		}

@@ -286,8 +286,9 @@ func TestIssuerDownThenUp(t *testing.T) {
 		time.Sleep(30 * time.Second)
 		synctest.Wait()
 		wantName(t, a, token, "oidc:alice")
-		byUnknown := bearer(newKey(t, "2", jose.ES256).sign(t, i.claims()))
+		byUnknown, byUnnamed := bearer(newKey(t, "2", jose.ES256).sign(t, i.claims())), bearer(newKey(t, "", jose.ES256).sign(t, i.claims()))
 		wantReason(t, a, byUnknown, auth.ReasonWrongKey)
+		wantReason(t, a, byUnnamed, auth.ReasonWrongKey)
 
 		// Down again: known keys still count. An unknown key may be a new one.
 		i.setDown(true)
@@ -295,6 +296,7 @@ func TestIssuerDownThenUp(t *testing.T) {
 		synctest.Wait()
 		wantName(t, a, token, "oidc:alice")
 		wantReason(t, a, byUnknown, auth.ReasonIssuerUnreachable)
+		wantReason(t, a, byUnnamed, auth.ReasonIssuerUnreachable)
 
 		// It comes back with another mistake, which is told, and once though the first one returns.
 		document := i.serves(map[string]any{"issuer": "https://other.example"})
