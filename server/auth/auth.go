@@ -44,7 +44,7 @@ type Options struct {
 	// refusing them. Invalid credentials are refused nevertheless.
 	AllowAnonymous bool
 	// CachedTokens limits the JWTs that are cached after verification, about 500 bytes
-	// each. Zero: DefaultCachedTokens.
+	// each. One with more than 4 KiB of groups counts as several. Zero: DefaultCachedTokens.
 	CachedTokens int
 	// Files configures how the files are watched. Its OnChange is called for both.
 	Files files.Options
@@ -202,7 +202,7 @@ func (a *Authenticator) useIssuers(configs []IssuerConfig) {
 	last := cmp.Or(a.issuers.Load(), new(issuerSet))
 	next := &issuerSet{
 		byURL: make(map[string]*runningIssuer, len(configs)),
-		cache: bounded.New[[sha256.Size]byte, verified](a.options.CachedTokens),
+		cache: bounded.NewWeighted[[sha256.Size]byte](a.options.CachedTokens, verified.weight),
 	}
 	for _, c := range configs {
 		if old := last.byURL[c.Issuer]; old != nil && old.config.CAFile == c.CAFile && old.config.Insecure == c.Insecure {

@@ -355,6 +355,18 @@ func TestRememberedJWTsAreBounded(t *testing.T) {
 	if n := a.Stats().Cached; n > 10 {
 		t.Errorf("%d are remembered, want at most 10", n)
 	}
+	var groups []string // whose prefix makes them larger than the token
+	for n := range 1000 {
+		groups = append(groups, fmt.Sprint(n))
+	}
+	a = start(t, auth.Options{OIDCFile: i.file(t, `prefix: "a prefix of 30 characters, or s"`, "groupsClaim: groups"), CachedTokens: 100})
+	for n := range 100 {
+		_, err := a.Authenticate(t.Context(), bearer(k.sign(t, i.claims("sub", fmt.Sprint(n), "groups", groups))))
+		fatal.If(t, err)
+	}
+	if n := a.Stats().Cached; n == 0 || n > 10 {
+		t.Errorf("%d of 38 KB are remembered, want some, and 10 at most", n)
+	}
 }
 
 func TestNoCallerWaitsLongerThanItWants(t *testing.T) {
