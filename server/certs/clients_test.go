@@ -2,6 +2,7 @@ package certs_test
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"net/http"
@@ -190,6 +191,27 @@ func TestRenewedCAOnOpenConnections(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A CA that is renewed by a machine whose clock is ahead counts when its time has come, on open connections, too.
+func TestACARenewedAheadOfItsTime(t *testing.T) {
+	t.Parallel()
+	ca, clients := testpki.New("ca"), testpki.New("clients")
+	f := newFiles(t)
+	f.writePair(ca.Issue("server"))
+	f.write(f.ca, clients.CertPEM())
+	now := time.Now()
+	o := f.options(certs.Require)
+	o.Clock = func() time.Time { return now }
+	source := newSource(t, o)
+	state := serverState(t, source, client(ca, clients.Issue("mine")))
+	f.write(f.ca, renew(t, clients, func(c *x509.Certificate) { c.NotBefore = now.Add(time.Minute) }))
+	check(t, source)
+	if source.CheckClient(state) == nil {
+		t.Error("a CA counts before its time")
+	}
+	now = now.Add(time.Minute)
+	fatal.If(t, source.CheckClient(state))
 }
 
 func TestCheckingAClientTakesNoMemory(t *testing.T) {

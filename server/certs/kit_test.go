@@ -150,12 +150,15 @@ func served(conn *tls.Conn) string {
 	return conn.ConnectionState().PeerCertificates[0].Subject.CommonName
 }
 
-// renew returns another certificate of the CA's name and key.
-func renew(t testing.TB, ca *testpki.Authority) []byte {
+// renew returns another certificate of the CA's name and key. change edits the template.
+func renew(t testing.TB, ca *testpki.Authority, change ...func(*x509.Certificate)) []byte {
 	t.Helper()
 	template := *ca.Leaf
 	template.SerialNumber = new(big.Int).Add(template.SerialNumber, big.NewInt(1))
 	template.NotAfter = template.NotAfter.Add(24 * time.Hour)
+	for _, c := range change {
+		c(&template)
+	}
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, ca.Key.Public(), ca.Key)
 	fatal.If(t, err)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})

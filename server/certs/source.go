@@ -43,11 +43,21 @@ type generation struct {
 	server *tls.Config
 	// verified caches results for connections that older CAs admitted, by the address of
 	// the list of their certificates.
-	verified *bounded.Map[**x509.Certificate, error]
+	verified *bounded.Map[**x509.Certificate, verification]
 }
 
-// maxVerified limits these cached results.
-const maxVerified = 4096
+// verification is the result for a connection, and when it was found.
+type verification struct {
+	err error
+	at  time.Time
+}
+
+const (
+	// maxVerified limits these cached results.
+	maxVerified = 4096
+	// refusalAge is how long one that refuses counts: a CA that is not valid yet, by the clock of who has renewed it, will be.
+	refusalAge = time.Second
+)
 
 // New loads the files, which must all be valid. It waits until they have settled, for a
 // second at most. Its error joins a FileError for each that is not.
@@ -184,7 +194,7 @@ func (s *Source) warn() {
 
 // use switches new connections to the material. The caller has locked mu.
 func (s *Source) use(m *material) {
-	g := &generation{material: m, verified: bounded.New[**x509.Certificate, error](maxVerified)}
+	g := &generation{material: m, verified: bounded.New[**x509.Certificate, verification](maxVerified)}
 	if m.cert != nil {
 		g.server = s.serverConfig(m)
 	}
@@ -219,12 +229,12 @@ func (s *Source) CheckClient(state *tls.ConnectionState) error {
 	return used.verifyClient(state, s.options.Clock())
 }
 
-// verifyClient repeats the handshake's verification, once for each connection: the CA's
+// verifyClient repeats the handshake's verification, once for each connection that it does not refuse: the CA's
 // certificate may be a new one with the same key.
 func (g *generation) verifyClient(state *tls.ConnectionState, now time.Time) error {
 	connection := &state.PeerCertificates[0] // each connection has its own list
-	if err, known := g.verified.Get(connection); known {
-		return err
+	if last, known := g.verified.Get(connection); known && (last.err == nil || now.Sub(last.at) < refusalAge) {
+		return last.err
 	}
 	options := x509.VerifyOptions{
 		Roots: g.cas, CurrentTime: now, Intermediates: x509.NewCertPool(), KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
@@ -236,7 +246,7 @@ func (g *generation) verifyClient(state *tls.ConnectionState, now time.Time) err
 	if err == nil {
 		err = g.revoked.check(chains)
 	}
-	g.verified.Put(connection, err)
+	g.verified.Put(connection, verification{err, now})
 	return err
 }
 
