@@ -1,10 +1,12 @@
 package redis
 
 import (
+	"crypto/tls"
 	"net"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 
 	"github.com/setpoint-dev/setpoint/clients/samples/source"
 )
@@ -24,10 +26,23 @@ type boundedConn struct {
 	skip int64
 }
 
-func newConn(conn net.Conn, most int) *boundedConn {
+func newConn(conn net.Conn, most int) net.Conn {
 	c := &boundedConn{Conn: conn, most: most}
 	c.left.Store(int64(most))
+	if secure, is := conn.(*tls.Conn); is {
+		conn = secure.NetConn()
+	}
+	if socket, is := conn.(syscall.Conn); is {
+		return socketConn{c, socket}
+	}
 	return c
+}
+
+// socketConn is a connection of which the driver finds before a command that the other side has closed it: else each of those
+// that there were when Redis started anew would cost a query.
+type socketConn struct {
+	*boundedConn
+	syscall.Conn
 }
 
 // Write implements net.Conn.
