@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -316,6 +318,27 @@ func TestCertificatesThatEndUnderAConnection(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 		})
+	}
+}
+
+// A connection to an agent that takes it and says nothing ends with its report: each further one would leave another.
+func TestAnAgentThatSaysNothing(t *testing.T) {
+	t.Parallel()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	fatal.If(t, err)
+	defer listener.Close()
+	own := newAuthority(t).files("node1")
+	sender, err := NewSender(listener.Addr().String(), nil, &own, time.Second)
+	fatal.If(t, err)
+	if err := sender.Send(t.Context(), report(now)); err == nil {
+		t.Error("a report is sent")
+	}
+	conn, err := listener.Accept()
+	fatal.If(t, err)
+	defer conn.Close()
+	fatal.If(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+	if _, err := io.Copy(io.Discard, conn); err != nil {
+		t.Errorf("its connection: %v", err)
 	}
 }
 

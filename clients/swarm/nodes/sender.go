@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/signed"
 	"github.com/setpoint-dev/setpoint/internal/typed"
 )
@@ -25,22 +26,17 @@ type Sender struct {
 
 // NewSender returns a sender to the agent at host:port. Its reports are signed with secrets, or
 // its certificate authenticates it.
-func NewSender(address string, secrets func() ([][]byte, error), files *TLS, timeout time.Duration) (*Sender, error) {
+func NewSender(address string, secrets func() ([][]byte, error), own *TLS, timeout time.Duration) (*Sender, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return nil, err
 	}
 	transport := &http.Transport{MaxIdleConns: 1, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 16 << 10}
 	scheme := "http"
-	if files != nil {
+	if own != nil {
 		scheme = "https"
-		transport.DialTLSContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-			config, err := files.client(host)
-			if err != nil {
-				return nil, err
-			}
-			return (&tls.Dialer{Config: config}).DialContext(ctx, network, address)
-		}
+		dial := files.Dial((&net.Dialer{}).DialContext).TLS(func(string) (*tls.Config, error) { return own.client(host) })
+		transport.DialTLSContext = dial.Within(timeout)
 	}
 	return &Sender{url: scheme + "://" + address + Path, secrets: secrets, client: &http.Client{
 		Transport: transport, Timeout: timeout,
