@@ -120,15 +120,23 @@ func TestAClientCertificateMayBeReplaced(t *testing.T) {
 	owners := make(chan string, 1)
 	f := startFleet(t, 1, func(f *fleet) { f.tls = ca.serverConfig(owners, "i0.test") })
 	client := f.client(patient, reconnecting, setpoint.WithTLS(setpoint.TLS{CAFile: ca.file, CertFile: dir + "/cert", KeyFile: dir + "/key", ServerName: "i0.test"}))
-	for _, owner := range []string{"first", "second"} {
+	for _, step := range []struct {
+		owner string
+		then  func()
+	}{
+		{"first", func() { ca.issue(dir+"/cert", dir+"/key", "second") }},
+		{"second", func() { write(t, dir+"/key", "") }},
+		{"second", func() { write(t, ca.file, "") }}, // what was read last stands
+		{"second", func() {}},
+	} {
 		if _, err := client.Recommend(t.Context(), queue(web, 3, 50)); err != nil {
 			t.Fatal(err)
 		}
-		if got := <-owners; got != owner {
-			t.Errorf("the client is %q, want %q", got, owner)
+		if got := <-owners; got != step.owner {
+			t.Errorf("the client is %q, want %q", got, step.owner)
 		}
 		f.kill(f.names[0]) // only a new connection shows the new one
-		ca.issue(dir+"/cert", dir+"/key", "second")
+		step.then()
 		f.start(f.names[0])
 	}
 }

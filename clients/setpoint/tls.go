@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -25,7 +26,7 @@ import (
 // and has no client certificate.
 type TLS struct {
 	// CAFile is a PEM file of the trusted CAs, read at each handshake, so it may be replaced.
-	// Empty: the system's.
+	// While one of the files is broken, what was read last stands. Empty: the system's.
 	CAFile string
 	// CertFile and KeyFile are the client's own certificate, PEM; read at each
 	// handshake, so they may be replaced. Both or neither. A connection whose certificate was
@@ -83,7 +84,7 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 		if c.tls == nil {
 			c.tls = &TLS{}
 		}
-		e.settings = files.TLS(*c.tls).Client
+		e.settings = lastRead(files.TLS(*c.tls).Client)
 	}
 	settings, err := e.settings()
 	if err != nil {
@@ -91,6 +92,20 @@ func (c *config) credentials() (credentials.TransportCredentials, error) {
 	}
 	e.TransportCredentials = credentials.NewTLS(settings)
 	return e, nil
+}
+
+// lastRead reads settings; while a file of theirs is broken, as one that somebody writes, it returns those that it read last.
+func lastRead(read func() (*tls.Config, error)) func() (*tls.Config, error) {
+	var last atomic.Pointer[tls.Config]
+	return func() (*tls.Config, error) {
+		now, err := read()
+		if err == nil {
+			last.Store(now)
+		} else if now = last.Load(); now == nil {
+			return nil, err
+		}
+		return now.Clone(), nil
+	}
 }
 
 // encrypted is TLS with the settings of each handshake's time, which remembers the certificates

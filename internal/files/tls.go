@@ -150,14 +150,19 @@ func (t TLS) Config(address string) (*tls.Config, error) {
 
 // Client builds the configuration of all of a client's connections: it reads the
 // authorities now, and the client's own pair at each handshake, so that the pair may be
-// replaced.
+// replaced. While it can't be read, that of now stands.
 func (t TLS) Client() (*tls.Config, error) {
 	config, pair, err := t.client()
 	if err != nil {
 		return nil, err
 	}
 	if pair != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return t.Pair() }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			if now, err := t.Pair(); err == nil {
+				return now, nil
+			}
+			return pair, nil
+		}
 	}
 	return config, nil
 }
