@@ -60,7 +60,9 @@ func (c *config) validate() error {
 	if c.token != nil && c.insecure && !c.tokenAnywhere {
 		return errors.New("setpoint: a token would travel unencrypted: use TLS, or WithTokenOverInsecure on a trusted network")
 	}
-	c.retry = c.retry.withDefaults()
+	if c.retry = c.retry.withDefaults(); c.retry.BaseDelay < 0 || c.retry.MaxDelay < 0 {
+		return errors.New("setpoint: the delays of WithRetry must not be below 0")
+	}
 	return nil
 }
 

@@ -239,6 +239,7 @@ func TestSettingsThatCannotBe(t *testing.T) {
 		"a certificate that is none":            {setpoint.WithTLS(setpoint.TLS{CertFile: dir + "/empty", KeyFile: dir + "/empty"})},
 		"hedging without a delay":               {setpoint.WithInsecure(), setpoint.WithHedging(0, 2)},
 		"hedging with one attempt":              {setpoint.WithInsecure(), setpoint.WithHedging(time.Second, 1)},
+		"a delay below zero":                    {setpoint.WithInsecure(), setpoint.WithRetry(setpoint.Retry{BaseDelay: -1})},
 		"batches of nothing":                    {setpoint.WithInsecure(), setpoint.WithMaxBatch(0)},
 		"messages of nothing":                   {setpoint.WithInsecure(), setpoint.WithMaxMessageBytes(0, 1)},
 	} {
