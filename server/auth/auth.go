@@ -202,7 +202,7 @@ func (a *Authenticator) useIssuers(configs []IssuerConfig) {
 	last := cmp.Or(a.issuers.Load(), new(issuerSet))
 	next := &issuerSet{
 		byURL: make(map[string]*runningIssuer, len(configs)),
-		cache: bounded.NewWeighted[[sha256.Size]byte](a.options.CachedTokens, verified.weight),
+		cache: bounded.NewWeighted[[sha256.Size]byte](a.options.CachedTokens, func(v verified) int { return v.identity.Groups.Weight() }),
 	}
 	for _, c := range configs {
 		if old := last.byURL[c.Issuer]; old != nil && old.config.CAFile == c.CAFile && old.config.Insecure == c.Insecure {

@@ -61,6 +61,12 @@ func (g Groups) Names() []string {
 	return strings.Split(g.lines, "\n")
 }
 
+// usualGroups is how much memory a set takes that weighs 1, in bytes.
+const usualGroups = 4 << 10
+
+// Weight is how many callers one of these groups counts as in a cache: 1, or more if they are many.
+func (g Groups) Weight() int { return 1 + len(g.lines)/usualGroups }
+
 // validName reports whether a name in credentials is acceptable: text that fits a log
 // line, a header and a policy file.
 func validName(name string) bool {

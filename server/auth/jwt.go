@@ -31,12 +31,6 @@ type verified struct {
 	generation uint64
 }
 
-// usualGroups is the size up to which a token's groups, with their prefixes, count nothing in the cache, in bytes.
-const usualGroups = 4 << 10
-
-// weight is how many tokens one counts as in the cache.
-func (v verified) weight() int { return 1 + len(v.identity.Groups.lines)/usualGroups }
-
 // looksLikeJWT reports whether a token has the three parts of a signed JWT.
 func looksLikeJWT(token string) bool {
 	return strings.Count(token, ".") == 2

@@ -15,6 +15,7 @@ type Grants struct {
 	grants   []*grant
 	options  []*optionsRule
 	limits   Limits
+	weight   int // in the cache of the policy
 }
 
 // Allow reports whether the caller may use a verb in a namespace of a cluster; for a

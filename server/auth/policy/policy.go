@@ -11,7 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 )
 
-// rememberedCallers limits the cached grants of callers.
+// rememberedCallers limits the cached grants of callers; one of many groups counts as several.
 const rememberedCallers = 4096
 
 // Policy is the content of a file. It is immutable and safe for concurrent use.
@@ -92,7 +92,7 @@ func Default(anonymous bool) *Policy {
 }
 
 func newPolicy() *Policy {
-	return &Policy{callers: bounded.New[caller, *Grants](rememberedCallers)}
+	return &Policy{callers: bounded.NewWeighted[caller](rememberedCallers, func(g *Grants) int { return g.weight })}
 }
 
 // Allows reports whether a caller may use a verb in a namespace of a cluster.
@@ -148,7 +148,7 @@ func (p *Policy) For(identity *auth.Identity) *Grants {
 
 // grantsOf selects the rules that apply to a caller.
 func (p *Policy) grantsOf(c caller) *Grants {
-	g := &Grants{identity: c.name}
+	g := &Grants{identity: c.name, weight: c.groups.Weight()}
 	groups := c.groups.Names()
 	for i := range p.grants {
 		if p.grants[i].who.match(c, groups) {

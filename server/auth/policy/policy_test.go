@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -501,4 +502,23 @@ func TestManyCallers(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// Callers are remembered by their groups, too, of which each may have many.
+func TestMemoryOfCallersOfManyGroups(t *testing.T) {
+	p := example(t)
+	heap := func() uint64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	before := heap()
+	for n := range 4096 {
+		p.For(&auth.Identity{Name: fmt.Sprint("oidc:", n), Method: auth.MethodOIDC, Groups: auth.NewGroups(strings.Repeat("g", 20_000) + fmt.Sprint(n))})
+	}
+	if took := int64(heap() - before); took > 20<<20 {
+		t.Errorf("%d MiB are remembered of 80, want 20 at most", took>>20)
+	}
+	runtime.KeepAlive(p)
 }
