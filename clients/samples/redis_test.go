@@ -109,7 +109,7 @@ func TestLengthsOfARealRedis(t *testing.T) {
 func TestPasswordsAndTLSOfARealRedis(t *testing.T) {
 	redistest.Require(t)
 	files := redistest.NewTLS(t)
-	server := redistest.Start(t, redistest.Config{TLS: files, Directives: []string{"user reader on >geheim %R~* -@all +llen +auth +hello +client"}})
+	server := redistest.Start(t, redistest.Config{TLS: files, Directives: []string{"user reader on >geheim %R~* -@all +llen"}})
 	password := write(t, "falsch")
 	sources := redisSource(t, Redis{
 		Addresses: []string{server.Addr()}, Username: "reader", PasswordFile: password,
@@ -190,6 +190,12 @@ func TestARealClusterFindsTheKeysNode(t *testing.T) {
 	if !moved {
 		t.Error("no key of six is on another node than the first")
 	}
+	fatal.If(t, client.ForEachShard(ctx, func(ctx context.Context, node *goredis.Client) error {
+		return node.Do(ctx, "acl", "setuser", "reader", "on", ">geheim", "~*", "+llen").Err()
+	}))
+	reader := redisSource(t, Redis{Addresses: cluster.Addrs(), Cluster: true, Username: "reader", PasswordFile: write(t, "geheim"), InsecureCredentials: true})
+	_, err := reader.Samples(ctx, Query{Source: "redis", List: "q"})
+	wantFailure(t, err, Refused, "and CLUSTER SLOTS of a Cluster")
 }
 
 func TestARealRedisThatComesAndGoes(t *testing.T) {

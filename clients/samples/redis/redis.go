@@ -87,7 +87,14 @@ func New(r *Server, bounds source.Bounds, log *zap.Logger, dial files.Dial) *Sou
 	timeout := bounds.Timeout
 	options := &goredis.UniversalOptions{
 		Addrs: r.Addresses, IsClusterMode: r.Cluster, MasterName: r.Master, DB: r.Database,
-		ClientName: "setpoint-samples", DisableIdentity: true, Protocol: 2,
+		DisableIdentity: true, Protocol: 2,
+		OnConnect: func(ctx context.Context, conn *goredis.Conn) error {
+			err := conn.ClientSetName(ctx, "setpoint-samples").Err()
+			if refused := goredis.Error(nil); errors.As(err, &refused) {
+				return nil // for a name, which only people read, the user needs no right
+			}
+			return err
+		},
 		// A query is tried once: the next reconcile tries again.
 		MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: timeout, ReadTimeout: timeout, WriteTimeout: timeout, PoolTimeout: timeout,
@@ -250,7 +257,7 @@ func failureOf(err error) error {
 // hints are what answers of Redis mean, by how they begin; the first one holds.
 var hints = []struct{ begins, text string }{
 	{"WRONGTYPE", "the key has another type"},
-	{"NOPERM", "its user lacks the permission: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key"},
+	{"NOPERM", "its user lacks the permission: it needs LLEN, ZCARD, ZCOUNT and XINFO on the key, and CLUSTER SLOTS of a Cluster"},
 	{"NOAUTH", "it requires a password: set passwordFile"},
 	{"WRONGPASS", "check username and passwordFile"},
 	{"LOADING", "it is starting"},
