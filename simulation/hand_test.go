@@ -53,6 +53,12 @@ func TestADoubledLoadDoublesThePodsAfterOneScrape(t *testing.T) {
 	if want := (simulation.Reactions{Count: 1, Median: 45 * time.Second, P95: 45 * time.Second, Worst: 45 * time.Second}); f.Rises != want {
 		t.Errorf("rises %+v, want %+v", f.Rises, want)
 	}
+	// Of a load that never rises there is no reaction, neither on the way to the minimum nor while the workload is off.
+	s.Load, s.Workload.Replicas = trace(t, 0, 0), new(int32(1))
+	s.Events = []simulation.Event{{At: 2 * time.Minute, Kind: simulation.SetReplicas}}
+	if f := run(t, s, onCPU(3, 10, 60)).Figures; f.Rises != (simulation.Reactions{}) || f.Ups != 1 {
+		t.Errorf("without load: rises %+v, %d changes up, want none and 1", f.Rises, f.Ups)
+	}
 }
 
 // The example in Kubernetes' documentation: 4 pods or 10 % a minute, whichever is more, from

@@ -87,10 +87,13 @@ func amount(list []recommender.ResourceUsage, name string) float64 {
 	return 0
 }
 
-// needed is the least count within the bounds that keeps all metrics at their targets, or
-// within their tolerance above them.
+// needed is the least count within the bounds that keeps all metrics at their targets; tolerated: within their
+// tolerance above them, whatever the minimum, of which no load is the reason.
 func needed(needs []need, spec *recommender.Spec, load float64, tolerated bool) int32 {
 	count := float64(spec.MinReplicas)
+	if tolerated {
+		count = 0
+	}
 	for i := range needs {
 		n := &needs[i]
 		target := n.target
