@@ -257,4 +257,7 @@ func TestCausesArePlain(t *testing.T) {
 	if strings.ContainsAny(out.String(), "\x1b\t") || strings.Count(out.String(), "fallback External:q") != 3 {
 		t.Errorf("%q", out.String())
 	}
+	if !regexp.MustCompile(`short of capacity +–\n`).Match(out.Bytes()) { // its pods serve any load
+		t.Errorf("a shortage is known: %q", out.String())
+	}
 }

@@ -80,7 +80,7 @@ func described(r *Report) string {
 	for _, run := range r.Runs {
 		f := &run.Result.Figures
 		text += fmt.Sprintf(" %s: %d to %d replicas, %.1f on average, short of capacity for %s.", run.Name, f.Least, f.Most,
-			f.ReplicaHours/r.Scenario.Duration.Hours(), onPages.share(f.ShortTime, r.Scenario.Duration))
+			f.ReplicaHours/r.Scenario.Duration.Hours(), onPages.short(f, r.Scenario))
 	}
 	return text
 }

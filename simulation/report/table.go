@@ -105,7 +105,7 @@ func Rows(r *Report) []Row {
 func figureRows(r *Report, w words) []figureRow {
 	whole := r.Scenario.Duration
 	rows := []figureRow{
-		{"short of capacity", func(f *simulation.Figures) string { return w.share(f.ShortTime, whole) }, func(f *simulation.Figures) float64 { return f.ShortTime.Seconds() }},
+		{"short of capacity", func(f *simulation.Figures) string { return w.short(f, r.Scenario) }, func(f *simulation.Figures) float64 { return f.ShortTime.Seconds() }},
 		{"load", func(f *simulation.Figures) string { return w.volume(f.Offered) }, nil},
 		{"  lost", func(f *simulation.Figures) string { return w.portion(f.Lost, f.Offered) }, func(f *simulation.Figures) float64 { return f.Lost }},
 		{"  late", func(f *simulation.Figures) string { return w.portion(f.Late, f.Offered) }, func(f *simulation.Figures) float64 { return f.Late }},
@@ -256,6 +256,14 @@ func (w words) share(d, whole time.Duration) string {
 		return w.span(0)
 	}
 	return fmt.Sprintf("%s (%s)", w.span(d), percent(float64(d)/float64(whole)))
+}
+
+// short is the time short of capacity; "–": pods serve any load, so that nobody knows.
+func (w words) short(f *simulation.Figures, s *simulation.Scenario) string {
+	if f.ShortTime == 0 && !s.Workload.Bounded() {
+		return "–"
+	}
+	return w.share(f.ShortTime, s.Duration)
 }
 
 func (w words) volume(v float64) string { return w.number(v) + w.unit }
