@@ -366,7 +366,7 @@ func (r *reader) event(v document.Value) {
 
 // override reads what an override does, and why.
 func override(v document.Value) *stages.Override {
-	o := &stages.Override{Name: "overrides/scenario", Level: stages.OfTarget, Pin: -1, Floor: -1, Ceiling: -1, Author: "the scenario"}
+	o := &stages.Override{Name: "overrides/scenario", Level: stages.OfTarget, Pin: -1, Floor: -1, Ceiling: -1, Author: "the scenario", Reason: "simulated"}
 	kinds := 0
 	flag := func(key string, to *bool) document.Field {
 		return document.Optional(key, func(v document.Value) {

@@ -14,6 +14,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/testpages"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/simulation"
+	"github.com/setpoint-dev/setpoint/stages"
 )
 
 func nothing(name string) ([]byte, error) { return nil, errors.New(name + ": no such file") }
@@ -58,6 +59,7 @@ events:
   - {at: 4h, writes: fail, for: 5m}
   - {at: 5h, replicas: 10}
   - {at: 6h, rollout: {surge: 2, unavailable: 1}}
+  - {at: 7h, for: 1h, override: {pin: 4}}
 `), nil, nothing)
 	fatal.If(t, err)
 	if at := got.Load.At(time.Hour); at != 25 {
@@ -99,6 +101,10 @@ events:
 			{At: 4 * time.Hour, Kind: simulation.WritesFail, For: 5 * time.Minute},
 			{At: 5 * time.Hour, Kind: simulation.SetReplicas, Replicas: 10},
 			{At: 6 * time.Hour, Kind: simulation.Rollout, Surge: 2, Unavailable: 1},
+			// The service requires a reason, which a sentence about the change ends with.
+			{At: 7 * time.Hour, Kind: simulation.Override, For: time.Hour, Override: &stages.Override{
+				Name: "overrides/scenario", Level: stages.OfTarget, Pin: 4, Floor: -1, Ceiling: -1, Author: "the scenario", Reason: "simulated",
+			}},
 		},
 	}
 	if !reflect.DeepEqual(*got, want) {
