@@ -36,7 +36,7 @@ type backtestCommand struct {
 	scenario      simulateCommand
 	own, replicas string
 
-	// going is where the spec is with each object of the file.
+	// going is where the spec is with each object: an agent that rotates its file goes on in the next one.
 	going map[string]*replay.Continuation
 
 	scenarios, mismatched, failed, unreadable int
@@ -101,6 +101,7 @@ func (c *backtestCommand) run(cmd *cobra.Command, files []string) error {
 		return err
 	}
 	kubernetes.Defaults(spec.Object)
+	c.going = make(map[string]*replay.Continuation)
 	for _, name := range files {
 		if err := c.file(cmd, name, spec); err != nil {
 			return err
@@ -194,7 +195,6 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 	}
 	defer func() { _ = file.Close() }()
 	read := false
-	c.going = make(map[string]*replay.Continuation)
 	for scenario, err := range recording.NewReader(name, file).All() {
 		read = true
 		if ended := cmd.Context().Err(); ended != nil {
@@ -232,7 +232,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 	return nil
 }
 
-// maxGoing bounds the objects of a file with which the spec goes on from one scenario to the next.
+// maxGoing bounds the objects with which the spec goes on from one scenario to the next.
 const maxGoing = 1000
 
 // after is where the spec is with a scenario's object.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -110,14 +111,22 @@ func TestPiecesOfARecordingAreOne(t *testing.T) {
 			t.Errorf("%s: %.2f replicas on average in pieces, %.2f in one\n%+v\n%+v", w.edits[i].name, got, want, many, one)
 		}
 	}
-	// So it is in a back-test, whose last piece ends as the whole does.
-	last := func(recorded string) (b replay.Backtest) {
-		got := run(t, recorded, "backtest", "--spec", clitest.File(t, "new.yaml", w.edits[1].of(w.spec)), "--cpu-limit=1", "--idle=cpu=20m", "-o=json", "-")
+	// So it is in a back-test, whose last piece ends as the whole does, also if it is in a file of its own, as when an agent rotates.
+	last := func(recorded ...string) (b replay.Backtest) {
+		args := []string{"backtest", "--spec", clitest.File(t, "new.yaml", w.edits[1].of(w.spec)), "--cpu-limit=1", "--idle=cpu=20m", "-o=json"}
+		for _, file := range recorded {
+			args = append(args, clitest.File(t, "flight.jsonl", file))
+		}
+		got := run(t, "", args...)
 		lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 		if err := json.Unmarshal([]byte(lines[len(lines)-1]), &b); err != nil || got.Code != 0 {
 			t.Fatal(err, got.Stderr)
 		}
 		return b
+	}
+	n := len(engine.pieces) - 1
+	if many, rotated := last(pieces), last(encoded(t, engine.pieces[:n]...), encoded(t, engine.pieces[n:]...)); !reflect.DeepEqual(many, rotated) {
+		t.Errorf("the last piece in a file of its own: %+v, in one with the others: %+v", rotated, many)
 	}
 	if one, many := last(whole), last(pieces); one.Continued || !many.Continued || many.ClosedLoop.Other.Most > one.ClosedLoop.Other.Most {
 		t.Errorf("the last piece: %+v, of %+v", many.ClosedLoop, one.ClosedLoop)
