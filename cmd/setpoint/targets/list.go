@@ -359,16 +359,7 @@ func (l *listedTarget) cells(now time.Time, wide bool) []string {
 	if !l.asked.IsZero() {
 		age = printable.Age(now.Sub(l.asked))
 	}
-	return []string{printable.Text(l.GetName()), strings.Join(names, ","), l.replicas(), l.bounds(), printable.Text(metric), lack, age}
-}
-
-// replicas are the counts of the last decision. A count of 0 that could not be read is none.
-func (l *listedTarget) replicas() string {
-	d := l.GetLastDecision()
-	if d == nil || d.GetCurrentReplicas() == 0 && slices.Contains(d.GetStates(), "SCALE_UNREADABLE") {
-		return unknown
-	}
-	return replicas(d)
+	return []string{printable.Text(l.GetName()), strings.Join(names, ","), replicas(l.GetLastDecision()), l.bounds(), printable.Text(metric), lack, age}
 }
 
 // bounds are those of the spec in use, or else those that the last decision had.

@@ -198,6 +198,12 @@ func TestTheStatesOfOneTarget(t *testing.T) {
 			t.Errorf("%s: targets get says\n%s\nwant %q", tt.target.GetName(), out.String(), want)
 		}
 	}
+	for _, of := range []*setpointv1.Target{{}, aTarget("no-scale", time.Second, 0, 0, 0, "SCALE_UNREADABLE")} {
+		var out strings.Builder
+		if writeTarget(&out, of, nil); !strings.Contains(out.String(), "Replicas\t?\n") {
+			t.Errorf("%q has a count that nobody has read:\n%s", of.GetName(), out.String())
+		}
+	}
 }
 
 // A spec that was stored after the last decision, as a promotion does, is not one that callers do without.

@@ -27,7 +27,7 @@ func writeTarget(w io.Writer, t *setpointv1.Target, overrides []string) {
 	}
 	now := time.Now()
 	row("State", "%s", stateLine(t, now))
-	row("Replicas", "%s", replicas(last))
+	row("Replicas", "%s", replicas(t.GetLastDecision()))
 	if last.GetReason() != "" {
 		row("Reason", "%s", last.GetReason())
 	}

@@ -4,6 +4,7 @@ package targets
 import (
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -151,7 +152,11 @@ func (c *targetsCommand) write(w io.Writer, msg proto.Message, table func(io.Wri
 	return columns.Flush()
 }
 
+// replicas are the counts of a decision, nil: there is none. A count of 0 that could not be read is none.
 func replicas(d *setpointv1.Decision) string {
+	if d == nil || d.GetCurrentReplicas() == 0 && slices.Contains(d.GetStates(), "SCALE_UNREADABLE") {
+		return unknown
+	}
 	if d.GetCurrentReplicas() == d.GetDesiredReplicas() {
 		return fmt.Sprint(d.GetCurrentReplicas())
 	}
