@@ -9,6 +9,9 @@ func (c *oneCase) bareVerdict(v *verdict) {
 	switch {
 	case able.GetStatus() == conditionFalse:
 		v.style = loud
+		if able.GetReason() == "FailedGetScale" { // no count of now
+			v.head = c.leftAs(c.current > 0)
+		}
 		v.because(red, clean(able.GetMessage()))
 		return
 	case strings.HasPrefix(c.resp.GetReason(), "Current number of replicas"):

@@ -186,8 +186,9 @@ func TestBareSummaries(t *testing.T) {
 		{
 			"no scale", 3, 3, "",
 			conditions{condition("AbleToScale", "False", "FailedGetScale", "unable to get"), active},
-			"stays at 3 replicas: unable to get",
+			"left as it is (last known count: 3): unable to get",
 		},
+		{"never a scale", 0, 0, "", conditions{condition("AbleToScale", "False", "FailedGetScale", "unable to get")}, "left as it is (no count is known): unable to get"},
 		{
 			"no fleet's decision", 3, 3, "",
 			conditions{able, condition("ScalingActive", "Unknown", "FleetUndecided", "the fleet has not decided yet")},

@@ -95,10 +95,7 @@ func (c *oneCase) verdict() *verdict {
 		v.because(plain, "so no metric is computed, and the count is held")
 	case pathScaleUnavailable:
 		v.style = loud
-		v.head = "left as it is (last known count: " + number(c.current) + ")"
-		if !c.habits.delays && c.trace.GetHistory() != nil && c.trace.GetHistory().GetStartTime() == nil {
-			v.head = "left as it is (no count is known)"
-		}
+		v.head = c.leftAs(c.habits.delays || c.trace.GetHistory() == nil || c.trace.GetHistory().GetStartTime() != nil)
 		v.because(red, "the scale can't be read: "+clean(c.resp.GetError()))
 	case pathScalingDisabled:
 		v.style = notice
@@ -118,6 +115,14 @@ func (c *oneCase) verdict() *verdict {
 		c.bareVerdict(v)
 	}
 	return v
+}
+
+// leftAs is the headline where the scale can't be read; known reports whether it ever was.
+func (c *oneCase) leftAs(known bool) string {
+	if !known {
+		return "left as it is (no count is known)"
+	}
+	return "left as it is (last known count: " + number(c.current) + ")"
 }
 
 func (c *oneCase) headline() string {
