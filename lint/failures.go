@@ -40,7 +40,11 @@ const usualPeriod = 15 * time.Second
 func fallbackWithinPeriod(s *subject) {
 	s.eachFallback(func(at, metric string, one *stages.Fallback) {
 		if one.After < usualPeriod {
-			s.report(at+".failureDuration", fmt.Sprintf("%s: one failed evaluation starts the fallback", metric), fmt.Sprintf("%s < %s", one.After, usualPeriod))
+			starts := "first failed evaluation"
+			if one.After > 0 { // it has failed for no time at its first one
+				starts = "second failed evaluation in a row"
+			}
+			s.report(at+".failureDuration", fmt.Sprintf("%s: the fallback does not wait for one period", metric), fmt.Sprintf("%s < %s: the %s starts it", one.After, usualPeriod, starts))
 		}
 	})
 }

@@ -632,7 +632,7 @@ func worldCases() []worldCase {
 		{rule: "fallback-out-of-bounds", found: staged(`"fallbacks": [{"metric": "External:load", "replicas": 1}]`),
 			mended: staged(`"fallbacks": [{"metric": "External:load", "lastGood": {"maxAge": "60s"}}]`), arithmetic: "1 < 2"},
 		{rule: "fallback-within-period", found: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "14s"}]`),
-			mended: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "15s"}]`), arithmetic: "14s < 15s"},
+			mended: staged(`"fallbacks": [{"metric": "External:load", "ignore": true, "failureDuration": "15s"}]`), arithmetic: "14s < 15s: the second failed evaluation in a row starts it"},
 		{rule: "forecast-of-one-day", found: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 93}`),
 			mended: staged(`"forecast": {"timeZone": "UTC", "quantilePercent": 92}`), arithmetic: "93 % of 14 days is the 14th"},
 		{rule: "forecast-below-minimum", found: staged(`"forecast": {"timeZone": "UTC", "mode": "FLOOR", "maxPercentOfMax": 14}`),

@@ -165,7 +165,7 @@ var Rules = []Rule{
 		"The fallback of a failing metric is a proposal, which the bounds limit: it never has that many replicas.",
 		"Propose a count between them, or move the bound.", false, fallbackOutOfBounds},
 	{"fallback-within-period", Warning, "A fallback that does not wait for one period",
-		"A single failed evaluation starts it, and each success ends it: the count follows the faults of the metric.",
+		"The second failed evaluation in a row starts it, with a duration of 0 the first, and each success ends it: the count follows the faults of the metric.",
 		"Lengthen `failureDuration`; KEP-5679 requires three minutes, which is the default.", false, fallbackWithinPeriod},
 	{"zero-guard-above-window", Warning, "A zero guard that waits longer than the scale-down window",
 		"A true fall removes no replicas until both are over, and the window is over first: each replica is paid for meanwhile.",
