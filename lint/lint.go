@@ -190,6 +190,7 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 		s.Autoscaler, s.spec, s.Behavior, s.Up, s.Down = &autoscaler, &autoscaler.Spec, false, false, false
 	}
 	s.Scenario = worldOf(&s.Subject)
+	var failed error
 	for r := range Rules {
 		if slices.Contains(of.Ignore, Rules[r].ID) {
 			continue
@@ -199,10 +200,11 @@ func Check(ctx context.Context, of *Subject) ([]Finding, error) {
 		}
 		s.rule = &Rules[r]
 		if s.rule.check(s); s.err != nil {
-			return s.found, fmt.Errorf("%s: the scenario with %s/%s: %w", s.File, s.namespace, s.Name, s.err)
+			failed = fmt.Errorf("%s: the scenario with %s/%s: %w", s.File, s.namespace, s.Name, s.err)
+			s.Scenario, s.err = nil, nil // the others do without it
 		}
 	}
-	return s.found, nil
+	return s.found, failed
 }
 
 // subject is a Subject with what was found. Its scenario is as the workload's manifest makes it.
