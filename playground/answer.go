@@ -123,6 +123,7 @@ type asked struct {
 	// files says that the load is recorded, and leftOut how many of its samples have no value; count is the recorded count, nil: not known.
 	files    bool
 	leftOut  int
+	covered  *float64 // see runAnswer
 	count    *scenario.Series
 	specs    []*spec
 	problems []Problem
@@ -242,6 +243,9 @@ func (a *asked) world(q *Question) {
 		return
 	}
 	a.scenario, a.files, a.leftOut = s, len(recorded.Files) > 0, recorded.NoNumbers
+	if part := recorded.Covered.Seconds() / s.Duration.Seconds(); part < 0.9995 { // 100.0 % is all
+		a.covered = &part
+	}
 	if q.Recorded != "" {
 		a.count, err = scenario.ReadSeries(context.Background(), []byte(q.Recorded), s.Start.Location())
 		a.note(recordedName, err)

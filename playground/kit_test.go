@@ -45,6 +45,7 @@ type answered struct {
 			Same                      []float64
 		}
 		LeftOut int
+		Covered *float64
 		Unfit   *struct {
 			Load, Replicas float64
 			Bound          int32

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -360,6 +361,10 @@ func TestARecordedLoadAndCount(t *testing.T) {
 	gap.Scenario = strings.Replace(gap.Scenario, "prometheus:", "csv:", 1)
 	if left := ask(t, gap).Run; got.LeftOut != 0 || left == nil || left.LeftOut != 1 {
 		t.Errorf("left out: %d of none, and of one: %+v", got.LeftOut, left)
+	}
+	gap.Files["load-1"] = "1778160600,0.9\n1778164200,1\n" // five minutes of an hour
+	if some := ask(t, gap).Run; got.Covered != nil || some == nil || some.Covered == nil || math.Abs(*some.Covered-1.0/12) > 1e-9 {
+		t.Errorf("covered: %v of a whole day, and of an hour's ends: %+v", got.Covered, some)
 	}
 	q.Ask, q.Step = "step", 4
 	if got := ask(t, q).Step; got == nil || got.At != 60 || !hasText(got.Text, "2026-05-07 15:31:00 CEST") {

@@ -2,6 +2,7 @@ package playground
 
 import (
 	"cmp"
+	"encoding/binary"
 	"fmt"
 	"slices"
 
@@ -58,6 +59,13 @@ func (a *asked) recorded(chunks [][]byte) answer {
 	slices.SortStableFunc(steps, func(a, b truth.Step) int { return cmp.Compare(a.At, b.At) })
 	steps = slices.CompactFunc(steps, func(a, b truth.Step) bool { return a.At == b.At })
 	out := &recordedAnswer{}
+	firsts, of := make(map[uint64]string), ""
+	for i := range steps {
+		if s := &steps[i]; len(s.SpecText) > 0 {
+			of = firstMetric(s.SpecText)
+			firsts[s.Spec] = of // of the newest spec in the end
+		}
+	}
 	for i := range steps {
 		s := &steps[i]
 		at := float64(s.At / 1e6)
@@ -76,13 +84,78 @@ func (a *asked) recorded(chunks [][]byte) answer {
 		if s.Basis.Decided {
 			out.Proposal = max(out.Proposal, s.Basis.Proposal)
 		}
-		if len(s.Metrics) > 0 {
+		if first, known := firsts[s.Spec]; len(s.Metrics) > 0 && (!known || first == of) { // of the metric that is tried, not of one of an earlier spec
 			if load, ok := loadOf(&s.Metrics[0]); ok {
 				out.Load = append(out.Load, [2]float64{at, load})
 			}
 		}
 	}
 	return answer{Problems: a.problems, Recorded: out}
+}
+
+// firstMetric is what the first metric of a spec reads, and what its target is compared with: all but the target's number.
+// The text is an encoded setpoint.v1.SpecInUse, which only protobuf reads otherwise, and browsers have none.
+func firstMetric(text []byte) (of string) {
+	const spec, metrics, resource, container, target = 2, 4, 4, 5, 2 // fields
+	var first []byte
+	eachField(text, func(n uint64, v []byte) {
+		if n == spec {
+			eachField(v, func(n uint64, v []byte) {
+				if n == metrics && first == nil {
+					first = v
+				}
+			})
+		}
+	})
+	eachField(first, func(source uint64, v []byte) {
+		of += fmt.Sprintf("%d:", source)
+		eachField(v, func(n uint64, v []byte) {
+			if n != target && (source == resource || source == container) {
+				of += string(v) + " "
+				return
+			}
+			eachField(v, func(n uint64, v []byte) { // the target's type, or a name
+				if n == 1 {
+					of += string(v) + " "
+				}
+			})
+		})
+	})
+	return of
+}
+
+// eachField gives the fields of an encoded message that have bytes: texts and messages.
+func eachField(b []byte, give func(n uint64, v []byte)) {
+	for len(b) > 0 {
+		tag, used := binary.Uvarint(b)
+		if used <= 0 {
+			return
+		}
+		b = b[used:]
+		var size uint64
+		switch tag & 7 {
+		case 0, 2:
+			if size, used = binary.Uvarint(b); used <= 0 {
+				return
+			}
+			b = b[used:]
+		case 1:
+			size = 8
+		case 5:
+			size = 4
+		default:
+			return
+		}
+		switch {
+		case tag&7 == 0:
+			continue
+		case size > uint64(len(b)):
+			return
+		case tag&7 == 2:
+			give(tag>>3, b[:size])
+		}
+		b = b[size:]
+	}
 }
 
 // loadOf is the total of a metric; false: there is none.

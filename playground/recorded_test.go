@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
+	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/playground"
@@ -72,6 +75,57 @@ func TestARecordingOfTheService(t *testing.T) {
 	fatal.If(t, err)
 	if got := string(playground.Answer(many)); !strings.Contains(got, "more than 1000 chunks") {
 		t.Error(got)
+	}
+}
+
+// With another first metric, or another kind of target, what was read before is no load of what is tried.
+func TestTheLoadIsThatOfOneMetric(t *testing.T) {
+	t.Parallel()
+	target := func(utilization int32) *setpointv1.MetricTarget {
+		return &setpointv1.MetricTarget{Type: "Utilization", AverageUtilization: &utilization}
+	}
+	cpu := func(percent int32) *setpointv1.MetricSpec {
+		return &setpointv1.MetricSpec{Type: "Resource", Resource: &setpointv1.ResourceMetricSource{Name: "cpu", Target: target(percent)}}
+	}
+	average := cpu(0)
+	average.Resource.Target = &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")}
+	queue := &setpointv1.MetricSpec{Type: "External", External: &setpointv1.ExternalMetricSource{
+		Metric: &setpointv1.MetricIdentifier{Name: "queue", Selector: &setpointv1.LabelSelector{MatchLabels: map[string]string{"a": "b"}}}, Target: &setpointv1.MetricTarget{Type: "AverageValue", AverageValue: new("1")},
+	}}
+	other := proto.Clone(queue).(*setpointv1.MetricSpec)
+	other.External.Metric.Name = "other"
+	for name, tt := range map[string]struct {
+		before, after *setpointv1.MetricSpec
+		want          int
+	}{
+		"another number":  {cpu(60), cpu(70), 4},
+		"another metric":  {cpu(60), queue, 2},
+		"another name":    {other, queue, 2},
+		"another kind":    {cpu(60), average, 2},
+		"no text of both": {nil, nil, 4},
+	} {
+		var e truth.Encoder
+		for at := int64(1); at <= 4; at++ {
+			metric, hash := tt.before, uint64(1)
+			if at > 2 {
+				metric, hash = tt.after, 2
+			}
+			var text []byte
+			if metric != nil && at%2 == 1 { // it is beside the first decision with it
+				var err error
+				text, err = proto.Marshal(&setpointv1.SpecInUse{Hash: "h", Spec: &setpointv1.HorizontalPodAutoscalerSpec{MinReplicas: new(int32(3)), MaxReplicas: 9, Metrics: []*setpointv1.MetricSpec{metric, queue}}})
+				fatal.If(t, err)
+			}
+			e.Step(&truth.Step{At: at * 1e9, Before: (at - 1) * 1e9, Generation: -1, Spec: hash, SpecText: text, Metrics: []fleet.MetricDigest{{Total: fleet.Total{Sum: 1000, High: 1000, Series: 1}}, {}}})
+		}
+		question, err := json.Marshal(playground.Question{Ask: "recorded", Chunks: [][]byte{truth.Seal(e.Take())}})
+		fatal.If(t, err)
+		var got struct {
+			Recorded struct{ Load, Counts [][2]float64 }
+		}
+		if err := json.Unmarshal(playground.Answer(question), &got); err != nil || len(got.Recorded.Load) != tt.want || len(got.Recorded.Counts) != 4 {
+			t.Errorf("%s: %v, a load of %v, want %d", name, err, got.Recorded.Load, tt.want)
+		}
 	}
 }
 

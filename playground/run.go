@@ -43,6 +43,9 @@ type runAnswer struct {
 	Recorded *recordedCount `json:"recorded,omitempty"`
 	// LeftOut is how many samples of the recorded load have no value, or NaN.
 	LeftOut int `json:"leftOut,omitempty"`
+	// Covered is the part of the time of which the recorded load has samples, between which there are straight lines;
+	// absent: nearly all, or the load is not recorded.
+	Covered *float64 `json:"covered,omitempty"`
 	// Unfit says that the recorded load does not fit the spec.
 	Unfit *unfit `json:"unfit,omitempty"`
 }
@@ -149,7 +152,7 @@ func (a *asked) simulate() answer {
 		return answer{Problems: a.problems}
 	}
 	out.Rows = report.Rows(all)
-	out.Recorded, out.LeftOut = count.answer(), a.leftOut
+	out.Recorded, out.LeftOut, out.Covered = count.answer(), a.leftOut, a.covered
 	if a.files {
 		out.Unfit = a.unfit(out.Load)
 	}
