@@ -169,12 +169,12 @@ func (g *Guard) AuthenticateStreams(srv any, stream grpc.ServerStream, info *grp
 	if err != nil {
 		return err
 	}
+	if ticket != nil {
+		defer ticket.Release() // however it ends
+	}
 	var who identified
 	if g.mayHoldToken(stream.Context(), info.FullMethod) {
 		if who, stream, err = g.streamByToken(stream, info.FullMethod, ticket); err != nil {
-			if ticket != nil {
-				ticket.Release()
-			}
 			return err
 		}
 	} else {

@@ -10,6 +10,7 @@ import (
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
+	"github.com/setpoint-dev/setpoint/server/apierror"
 	"github.com/setpoint-dev/setpoint/server/encoded"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
@@ -33,7 +34,9 @@ func (g *Guard) Limited(desc *grpc.ServiceDesc, most int) *grpc.ServiceDesc {
 	for i := range wrapped.Methods {
 		handler := wrapped.Methods[i].Handler
 		method := "/" + desc.ServiceName + "/" + wrapped.Methods[i].MethodName
-		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (any, error) {
+		wrapped.Methods[i].Handler = func(srv any, ctx context.Context, decode func(any) error, interceptor grpc.UnaryServerInterceptor) (resp any, err error) {
+			// The interceptors do it for what they run, and the caller and the message are read before.
+			defer func() { err = apierror.Recovered(g.options.Log, method, recover(), err) }()
 			ticket, err := begin(ctx)
 			if err != nil {
 				return nil, err
@@ -59,7 +62,7 @@ func (g *Guard) Limited(desc *grpc.ServiceDesc, most int) *grpc.ServiceDesc {
 			}
 			m := received{guard: g, most: most}
 			defer m.pass.Leave()
-			resp, err := handler(srv, ctx, func(v any) error { return m.decode(ctx, v, g.receiving(ctx, ticket, decode)) }, interceptor)
+			resp, err = handler(srv, ctx, func(v any) error { return m.decode(ctx, v, g.receiving(ctx, ticket, decode)) }, interceptor)
 			if counting := ConnOf(ctx); counting != nil && err == nil {
 				resp = encoded.Counted(counting, resp)
 			}
