@@ -218,6 +218,15 @@ func TestARealRedisThatComesAndGoes(t *testing.T) {
 	hung := redisSource(t, Redis{Addresses: []string{server.Addr()}}, func(s *Source) { s.Timeout = Duration(brief) })
 	_, err := hung.Samples(t.Context(), list)
 	wantFailure(t, err, Timeout, "within its timeout of 50ms")
+	asked, leave := context.WithTimeout(t.Context(), brief)
+	defer leave()
+	_, err = sources.Samples(asked, list)
+	wantFailure(t, err, Timeout, "")
+	began := time.Now()
+	sources.Close()
+	if took := time.Since(began); took > 30*time.Second {
+		t.Errorf("it takes %s to give up a query with a timeout of %s", took, maxTimeout)
+	}
 }
 
 func TestARedisThatQuotesThePasswordIsNotQuoted(t *testing.T) {

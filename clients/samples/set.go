@@ -108,8 +108,8 @@ func (s Source) backend(log *zap.Logger, dial files.Dial) (kind string, b source
 // Close cancels and awaits requests in flight, and closes all connections.
 func (s *Set) Close() {
 	for _, o := range s.sources {
+		o.backend.Close() // first, as the driver of a Redis that hangs knows no cancellation
 		o.sharing.Close()
-		o.backend.Close()
 	}
 }
 
