@@ -9,6 +9,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/store"
@@ -54,7 +55,7 @@ func newSecret() []byte {
 func (s *sealer) key(ctx context.Context, purpose string) (cipher.AEAD, error) {
 	secret, err := s.shared(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", errNoKey, err)
 	}
 	key, err := hkdf.Key(sha256.New, secret, nil, purpose, 32)
 	if err != nil {
@@ -81,7 +82,11 @@ func (s *sealer) shared(ctx context.Context) ([]byte, error) {
 	})
 }
 
-var errNotSealed = errors.New("not sealed by this service, or with a key that it has lost")
+var (
+	errNotSealed = errors.New("not sealed by this service, or with a key that it has lost")
+	// errNoKey is the error while nobody knows whether a value is sealed by this service.
+	errNoKey = errors.New("the key of cookies can't be read")
+)
 
 func (s *sealer) seal(ctx context.Context, purpose string, plain []byte) (string, error) {
 	key, err := s.key(ctx, purpose)

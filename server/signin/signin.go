@@ -151,7 +151,7 @@ func (s *SignIn) Start(w http.ResponseWriter, r *http.Request) {
 		sealed, err = s.sealFlow(r.Context(), &f)
 	}
 	if err != nil {
-		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
+		s.refuse(w, r, http.StatusServiceUnavailable, storeAway, err)
 		return
 	}
 	// Lax, because the response comes from another site.
@@ -168,10 +168,17 @@ func (s *SignIn) sealFlow(ctx context.Context, f *flow) (string, error) {
 	return s.sealer.seal(ctx, forFlow, plain)
 }
 
+// storeAway is what users read while cookies can't be sealed or opened.
+const storeAway = "The service can't reach its store now. Try again later."
+
 // Callback handles the issuer's response, and starts a session.
 func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	begin(w)
 	f, err := s.flowOf(r)
+	if errors.Is(err, errNoKey) {
+		s.refuse(w, r, http.StatusServiceUnavailable, storeAway, err)
+		return
+	}
 	if !errors.Is(err, errOtherSignIn) { // the cookie's own may be answered yet, such as one of another tab
 		// Whatever the result, the response is valid once.
 		http.SetCookie(w, s.cookie(flowCookie, "", http.SameSiteLaxMode, 0))
@@ -202,7 +209,7 @@ func (s *SignIn) Callback(w http.ResponseWriter, r *http.Request) {
 	}
 	sealed, err := s.sealer.seal(r.Context(), forSession, []byte(raw))
 	if err != nil {
-		s.refuse(w, r, http.StatusServiceUnavailable, "The service can't reach its store now. Try again later.", err)
+		s.refuse(w, r, http.StatusServiceUnavailable, storeAway, err)
 		return
 	}
 	if !s.setSession(w, sealed, time.Until(identity.Expires)) {
@@ -238,11 +245,11 @@ func (s *SignIn) Authorization(r *http.Request) ([]string, error) {
 	}
 	token, err := s.sealer.open(r.Context(), forSession, sealed)
 	switch {
-	case errors.Is(err, errNotSealed):
+	case errors.Is(err, errNoKey):
+		return nil, apierror.OfStore(r.Context(), "", err)
+	case err != nil:
 		s.log.Debug("a session could not be opened", zap.Error(err))
 		return nil, nil // as if the session had ended
-	case err != nil:
-		return nil, apierror.OfStore(r.Context(), "", err)
 	}
 	return []string{"Bearer " + string(token)}, nil
 }

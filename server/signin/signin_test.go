@@ -338,10 +338,14 @@ func TestAnyInstanceTakesASession(t *testing.T) {
 	on := func(secret string) func(*servertest.Setup) {
 		return func(su *servertest.Setup) { su.Engine = agreed{su.Store, []byte(secret)} }
 	}
-	a, b, stranger := withSignIn(t, issuer, on("one")), withSignIn(t, issuer, on("one")), withSignIn(t, issuer, on("another"))
+	a, b, stranger, away := withSignIn(t, issuer, on("one")), withSignIn(t, issuer, on("one")), withSignIn(t, issuer, on("another")), withSignIn(t, issuer, on(""))
 	u := browser(t, a)
 	// Cookies know no ports, so the jar serves all three.
 	back := u.toIssuer("/ui/")
+	u.s = away
+	if got := u.ask(http.MethodGet, back).StatusCode; got != http.StatusServiceUnavailable {
+		t.Errorf("the answer while the store can't be reached: %d, want 503", got)
+	}
 	u.s = b
 	if got := u.ask(http.MethodGet, back).StatusCode; got != http.StatusFound {
 		t.Errorf("the answer at another instance: %d", got)
@@ -352,7 +356,7 @@ func TestAnyInstanceTakesASession(t *testing.T) {
 	u.s = stranger
 	u.wantCaller("")
 	// To a page that hears that nobody is signed in, the session has ended.
-	u.s = withSignIn(t, issuer, on(""))
+	u.s = away
 	if got := u.page(http.MethodGet, "/v1/caller").StatusCode; got != http.StatusServiceUnavailable {
 		t.Errorf("a session while the store can't be reached: %d, want 503", got)
 	}
