@@ -185,6 +185,12 @@ func callersComeAndGo(t *testing.T, c *kubetest.Cluster, release *helm.Release, 
 	if strings.Contains(tokens, "agent-default") || strings.Count(tokens, "identity: agent-eu\n") != 1 || !strings.Contains(tokens, old) || !strings.Contains(tokens, "oncall") {
 		t.Errorf("with the cluster eu the file of tokens has\n%s", tokens)
 	}
+	// Who puts a token there by hand has it from a file, with the end of its line.
+	c.Apply(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: setpoint-agent, namespace: setpoint}\nstringData: {token: \"sp_of-a-file\\n\"}")
+	release.Upgrade(chart, more+"}\ncluster: eu")
+	if tokens = string(secret(t, c, "setpoint-tokens")["tokens.yaml"]); !strings.Contains(tokens, sum([]byte("sp_of-a-file"))) {
+		t.Errorf("with a token of a file the file of tokens has\n%s", tokens)
+	}
 	c.Kubectl(t, "delete", "secret", "setpoint-agent", "--namespace="+namespace)
 	release.Upgrade(chart, more+"}\ncluster: eu")
 	tokens = string(secret(t, c, "setpoint-tokens")["tokens.yaml"])
