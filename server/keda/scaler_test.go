@@ -309,6 +309,7 @@ func TestKEDATokensInMetadata(t *testing.T) {
 		{"who has an empty one", "", with("token", ""), codes.Unauthenticated},
 		{"the scaler", "", with("token", servertest.ScalerToken), codes.NotFound},
 		{"the scaler, from the environment", "", with("tokenFromEnv", servertest.ScalerToken), codes.NotFound},
+		{"the scaler, from a Secret made of a file", "", with("tokenFromEnv", servertest.ScalerToken+"\n"), codes.NotFound},
 		{"the scaler, by both", "", both, codes.NotFound},
 		{"the scaler, elsewhere", "", foreign, codes.PermissionDenied},
 		{"the scaler, with too much", "", large, codes.ResourceExhausted},

@@ -1,6 +1,9 @@
 package keda
 
 import (
+	"cmp"
+	"strings"
+
 	"google.golang.org/protobuf/encoding/protowire"
 
 	"github.com/setpoint-dev/setpoint/api/externalscaler"
@@ -51,10 +54,7 @@ func tokenIn(references [][]byte) string {
 			}
 		}
 	}
-	if token == "" {
-		return fromEnv
-	}
-	return token
+	return strings.TrimSpace(cmp.Or(token, fromEnv)) // a Secret that was made of a file has the end of its line
 }
 
 func last(all [][]byte) []byte {
