@@ -3,6 +3,7 @@
 package ui
 
 import (
+	"encoding/base64"
 	"os"
 	"strconv"
 	"strings"
@@ -134,6 +135,16 @@ func TestPlaygroundOfTheService(t *testing.T) {
 	other.wait("what the link has", `/to 5,/.test(document.querySelector(".pg-figures").textContent)`)
 	bad := (&siteOf{origin: p.origin}).open(t, strings.SplitN(link, "#", 2)[0]+"#p1=AAAA")
 	bad.wait("what is wrong with a link", `/can't be read/.test(document.querySelector(".pg-notice")?.textContent ?? "")`)
+
+	// A link whose spec is wrong has no results, and waits for none; its recorded load says how much of the time it covers.
+	const tried = `{"title": "web", "spec": {"maxReplicas": 0}, "load": [[1778160600000, 1], [1778164200000, 2]]}`
+	wrong := (&siteOf{origin: p.origin}).open(t, "/ui/playground#try="+base64.RawURLEncoding.EncodeToString([]byte(tried)))
+	wrong.wait("that there are no results", `/no results/.test(document.querySelector(".pg-results .pg-notice")?.textContent ?? "") && document.querySelector(".pg-results .loading") === null`)
+	wrong.activate(`section[aria-label="Specs"] > .pg-tabs > .button`) // of two that are alike
+	wrong.spec("apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: web}\nspec: {maxReplicas: 5}\n")
+	wrong.wait("how much is covered", `/covers 8\.3 % of the time/.test(document.querySelector(".pg-results")?.textContent ?? "")`)
+	wrong.activate(`[aria-label="Replicas over time"] > .pg-tabs > button`)
+	wrong.wait("the story of the first step", `/Conditions/.test(document.querySelector(".pg-story pre")?.textContent ?? "")`)
 
 	// Load drawn by hand, with the keyboard only.
 	p.activate(`[aria-label="Remove part 2"]`)

@@ -60,6 +60,8 @@ export interface Run {
   recorded?: { counts: (number | null)[]; least: number; most: number; replicaHours: number; same: number[] };
   /** Samples of the recorded load without a value. */
   leftOut?: number;
+  /** The part of the time of which the recorded load has samples; absent: nearly all. */
+  covered?: number;
   /** The recorded load never asks for more than the minimum, or nearly always for far more than the maximum. */
   unfit?: { load: number; replicas: number; bound: number; few: boolean };
 }

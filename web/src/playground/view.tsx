@@ -302,7 +302,7 @@ export function PlaygroundView() {
         <div class={busy ? "pg-results pg-stale" : problems.length > 0 ? "pg-results pg-former" : "pg-results"} aria-busy={busy}>
           {!busy && run && problems.length > 0 && <p class="pg-notice">These results are of what was there before the {problems.length === 1 ? "problem" : "problems"}.</p>}
           {run?.unfit && problems.length === 0 && <Unfit of={run.unfit} state={state} choose={(usage) => change({ workload: withUnit(state, usage) })} />}
-          {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : <div class="loading" role="status" aria-label="Loading the engine" />}
+          {run ? <Results run={run} shown={shown} explain={explain} close={() => setShown(undefined)} /> : problems.length > 0 ? <p class="pg-notice">There are no results before what is wrong is mended.</p> : <div class="loading" role="status" aria-label="Loading the engine" />}
         </div>
       </div>
       <div class="pg-printed">
@@ -611,6 +611,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
           <h2>
             Replicas <span class="pg-hint">click: why it is so then; drag: zoom, double click: back</span>
           </h2>
+          {!shown && <button class="button quiet" onClick={() => props.explain(0, 0)}>Explain the first step</button>}{/* the plot is no button */}
           <div class="pg-layers" role="group" aria-label="Shown beside the count">
             {(Object.keys(layers) as Layer[]).map((l) => (
               <label key={l}>
@@ -652,6 +653,7 @@ function Results(props: { run: Run; shown: Shown | undefined; explain: (spec: nu
       <section class="pg-card" aria-label="Load over time">
         <h2>Load <span class="pg-hint">units a second</span></h2>
         {run.leftOut && <p class="pg-recorded">{count(run.leftOut, "sample")} of the file without a value, or with NaN, {run.leftOut === 1 ? "is" : "are"} left out.</p>}
+        {run.covered !== undefined && <p class="pg-recorded">The recorded load covers {(100 * run.covered).toFixed(1)} % of the time; between, there are straight lines.</p>}
         <LoadPlot run={run} />
       </section>
       <section class="pg-card" aria-label="Figures">
