@@ -322,9 +322,25 @@ func (g *Repository) others(ctx context.Context, out *Changes, after map[string]
 // kinds find manifests in files of any name.
 var kinds = regexp.MustCompile(`(?m)^[\s{"'-]*kind["']?\s*:\s*["']?(HorizontalPodAutoscaler|ScaledObject|ScaledJob|Autoscaler)\b`)
 
+// recordings match the names of recordings; agents number those that they have left for a newer one.
+var recordings = regexp.MustCompile(`(\.jsonl(?:\.gz)?)(?:\.(\d{1,9}))?$`)
+
 // IsRecording reports whether a file in a folder of recordings is one, by its name.
-func IsRecording(name string) bool {
-	return strings.HasSuffix(name, ".jsonl") || strings.HasSuffix(name, ".jsonl.gz")
+func IsRecording(name string) bool { return recordings.MatchString(name) }
+
+// OldestFirst compares the names of recordings: of those of one agent, with which a spec goes on from one to the next, the
+// higher number is older, and the one without is the newest.
+func OldestFirst(a, b string) int {
+	parts := func(name string) (of string, n int) {
+		if at := recordings.FindStringSubmatchIndex(name); at != nil && at[4] >= 0 {
+			n, _ = strconv.Atoi(name[at[4]:at[5]])
+			return name[:at[3]], n
+		}
+		return name, 0
+	}
+	of, n := parts(a)
+	other, m := parts(b)
+	return cmp.Or(strings.Compare(of, other), cmp.Compare(m, n))
 }
 
 // Touched reports whether a range adds, removes or alters a file of this folder.

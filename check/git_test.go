@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -403,5 +404,20 @@ func TestWhatChangesAroundASpec(t *testing.T) {
 	}
 	if got := run(t, web, web+fmt.Sprintf(workload, "{name: a}"), "", nil); outline(got) != "passed" {
 		t.Error(outline(got))
+	}
+}
+
+// A folder of an agent's recordings has them in the order of time.
+func TestRecordingsAreInTheOrderOfTime(t *testing.T) {
+	t.Parallel()
+	names := []string{"b.jsonl", "a.jsonl.gz", "a.jsonl.gz.2", "a.jsonl.gz.10", "a.jsonl.1", "a.jsonl"}
+	for _, name := range names {
+		if !IsRecording(name) || IsRecording(name+"x") || IsRecording(name+".old") {
+			t.Errorf("%s: a recording %t, %[1]sx %t", name, IsRecording(name), IsRecording(name+"x"))
+		}
+	}
+	slices.SortFunc(names, OldestFirst)
+	if want := []string{"a.jsonl.1", "a.jsonl", "a.jsonl.gz.10", "a.jsonl.gz.2", "a.jsonl.gz", "b.jsonl"}; !slices.Equal(names, want) {
+		t.Errorf("%q, want %q", names, want)
 	}
 }

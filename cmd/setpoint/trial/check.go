@@ -254,6 +254,7 @@ func (c *checkCommand) findRecordings(ctx context.Context, cmd *cobra.Command, i
 		if err != nil {
 			return fmt.Errorf("%s: %w", from, err)
 		}
+		slices.SortFunc(names[before:], check.OldestFirst)
 		if len(names) == before {
 			in.Notes = append(in.Notes, fmt.Sprintf("%s: the folder %s has no recordings (*.jsonl, *.jsonl.gz)", from, path))
 		}

@@ -102,9 +102,10 @@ func TestCheckTellsItsVerdict(t *testing.T) {
 	testlength.SkipUnderRace(t)
 	t.Parallel()
 	folder := t.TempDir()
-	if err := os.Link(flightOfExamples, filepath.Join(folder, "a.jsonl.gz")); err != nil {
+	name := filepath.Join(folder, "a.jsonl.gz.1") // that an agent has left
+	if err := os.Link(flightOfExamples, name); err != nil {
 		data := testpages.Read(t, flightOfExamples)
-		fatal.If(t, os.WriteFile(filepath.Join(folder, "a.jsonl.gz"), []byte(data), 0o600))
+		fatal.If(t, os.WriteFile(name, []byte(data), 0o600))
 	}
 	args := []string{"check", "--old=../../../examples/simulation/hpa.yaml", "--new=../../../examples/simulation/careful.yaml", "--recording", folder, "--cpu-limit=1", "--idle=cpu=20m"}
 	got := run(t, "", args...)
