@@ -36,6 +36,7 @@ type stackService struct {
 	SecurityOpt     []string `json:"security_opt"`
 	StopGracePeriod string   `json:"stop_grace_period"`
 	MemLimit        string   `json:"mem_limit"`
+	Logging         struct{ Driver string }
 	Deploy          struct {
 		Resources struct{ Limits struct{ Memory string } }
 	}
@@ -131,6 +132,15 @@ func TestStacksAreAsTheKustomization(t *testing.T) {
 				} else if strings.Contains(s.Image, "setpoint") {
 					t.Errorf("%s %s: GOMEMLIMIT is not set", file, name)
 				}
+			}
+		}
+	})
+
+	// Docker's own driver keeps all lines for ever, and each call that is refused is one.
+	t.Run("logs are bounded", func(t *testing.T) {
+		for file, services := range map[string]map[string]stackService{"compose": compose, "swarm": swarm} {
+			for name, s := range services {
+				same(t, file+" "+name, s.Logging.Driver, "local")
 			}
 		}
 	})
