@@ -103,7 +103,7 @@ func TestNamesOnPagesExist(t *testing.T) {
 	t.Run("variables", func(t *testing.T) {
 		t.Parallel()
 		names := reference(t, "docs/reference/cli/*.md", `\b(SETPOINT_[A-Z_]*[A-Z])\b`)
-		for _, name := range []string{"IMAGE", "CHECK_IMAGE", "URL", "TOKEN"} { // of Compose files, check/ and examples
+		for _, name := range []string{"IMAGE", "LOG_DRIVER", "CHECK_IMAGE", "URL", "TOKEN"} { // of Compose files, check/ and examples
 			names["SETPOINT_"+name] = true
 		}
 		for flag := range flags {
