@@ -79,8 +79,11 @@ func described(r *Report) string {
 		grouped(r.Runs[0].Plot.load.highest(&r.Runs[0].Plot.seen)))
 	for _, run := range r.Runs {
 		f := &run.Result.Figures
-		text += fmt.Sprintf(" %s: %d to %d replicas, %.1f on average, short of capacity for %s.", run.Name, f.Least, f.Most,
-			f.ReplicaHours/r.Scenario.Duration.Hours(), onPages.short(f, r.Scenario))
+		text += fmt.Sprintf(" %s: %d to %d replicas, %.1f on average", run.Name, f.Least, f.Most, f.ReplicaHours/r.Scenario.Duration.Hours())
+		if short := onPages.short(f, r.Scenario); short != unknown {
+			text += ", short of capacity for " + short
+		}
+		text += "."
 	}
 	return text
 }

@@ -119,7 +119,7 @@ func figureRows(r *Report, w words) []figureRow {
 		{"cost", func(f *simulation.Figures) string { return w.number(f.Cost) }, func(f *simulation.Figures) float64 { return f.Cost }},
 		{"efficiency", func(f *simulation.Figures) string {
 			if math.IsNaN(f.Efficiency) {
-				return "–"
+				return unknown
 			}
 			return fmt.Sprintf("%.0f %%", f.Efficiency*100)
 		}, nil},
@@ -130,7 +130,7 @@ func figureRows(r *Report, w words) []figureRow {
 		{"  writes that failed", func(f *simulation.Figures) string { return strconv.Itoa(f.FailedWrites) }, nil},
 		{"reaction to a rise", func(f *simulation.Figures) string {
 			if f.Rises.Count == 0 {
-				return "–"
+				return unknown
 			}
 			text := fmt.Sprintf("median %s, 95 %% %s, worst %s", w.span(f.Rises.Median), w.span(f.Rises.P95), w.span(f.Rises.Worst))
 			if f.Rises.Unfinished {
@@ -172,7 +172,7 @@ func figureRows(r *Report, w words) []figureRow {
 					return w.share(c.Time, whole)
 				}
 			}
-			return "–"
+			return unknown
 		}, nil})
 	}
 	return keep
@@ -258,10 +258,13 @@ func (w words) share(d, whole time.Duration) string {
 	return fmt.Sprintf("%s (%s)", w.span(d), percent(float64(d)/float64(whole)))
 }
 
-// short is the time short of capacity; "–": pods serve any load, so that nobody knows.
+// unknown is a figure that nobody knows.
+const unknown = "–"
+
+// short is the time short of capacity; unknown where pods serve any load.
 func (w words) short(f *simulation.Figures, s *simulation.Scenario) string {
 	if f.ShortTime == 0 && !s.Workload.Bounded() {
-		return "–"
+		return unknown
 	}
 	return w.share(f.ShortTime, s.Duration)
 }
