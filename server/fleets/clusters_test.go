@@ -43,3 +43,53 @@ func TestTwoClustersWithTheNameOfAMember(t *testing.T) {
 		want(t, "the one that was lost", a.try(t, member(west, 9, 900, of("one"))), codes.FailedPrecondition, "OTHER_CLUSTER")
 	})
 }
+
+func ofCluster(uid string) func(*setpointv1.RecommendRequest) {
+	return func(r *setpointv1.RecommendRequest) { r.ClusterUid = uid }
+}
+
+// A cluster that is built anew under its name takes the place of the former one once that is gone for the fleet: also where
+// nobody calls that is not refused, as when all are built anew.
+func TestAllClustersAreBuiltAnew(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	s.set(t, queueFleet(2, 100, west, east))
+	s.call(t, member(west, 3, 60, ofCluster("west-1")))
+	s.call(t, member(east, 3, 60, ofCluster("east-1")))
+	anew := func(after string, refused bool) {
+		t.Helper()
+		for name, uid := range map[string]string{west: "west-2", east: "east-2"} {
+			if refused {
+				want(t, after, s.try(t, member(name, 3, 60, ofCluster(uid))), codes.FailedPrecondition, "OTHER_CLUSTER")
+			} else {
+				s.call(t, member(name, 3, 60, ofCluster(uid)))
+			}
+		}
+	}
+	s.Clock.Advance(time.Hour) // the service was away, which makes nobody lost
+	anew("after an outage", true)
+	s.Clock.Advance(time.Hour)
+	for range 20 {
+		anew("for five minutes", true)
+		s.Clock.Advance(15 * time.Second)
+	}
+	anew("after that", false)
+	want(t, "the former one", s.try(t, member(west, 9, 900, ofCluster("west-1"))), codes.FailedPrecondition, "OTHER_CLUSTER")
+}
+
+// What a fleet knows of the cluster of a member that was taken out of it does not count when that comes back.
+func TestAMemberComesBackFromAnotherCluster(t *testing.T) {
+	t.Parallel()
+	s := start(t, onMemory())
+	spec := s.set(t, queueFleet(2, 100, west, east, north))
+	for _, name := range []string{west, east, north} {
+		s.call(t, member(name, 3, 60, ofCluster("one")))
+	}
+	spec.Fleet = queueFleet(2, 100, west, east).GetFleet()
+	spec = s.set(t, spec)
+	s.call(t, member(east, 3, 60, ofCluster("one")))
+	spec.Fleet = queueFleet(2, 100, west, east, north).GetFleet()
+	s.set(t, spec)
+	s.call(t, member(north, 3, 60, ofCluster("two")))
+	want(t, "the former one", s.try(t, member(north, 9, 900, ofCluster("one"))), codes.FailedPrecondition, "OTHER_CLUSTER")
+}

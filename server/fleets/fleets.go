@@ -88,6 +88,18 @@ type Fleets struct {
 type refusal struct {
 	at  time.Time
 	why string
+	// since is when refusals began to come without a long pause.
+	since time.Time
+}
+
+// refuse notes that a member's call is refused.
+func (f *Fleets) refuse(member store.Key, of *fleet.Spec, why string) {
+	now := f.now()
+	r := refusal{at: now, why: why, since: now}
+	if was, _ := f.refused.Get(member); now.Sub(was.at) <= of.LostAfter/2 {
+		r.since = was.since
+	}
+	f.refused.Put(member, r)
 }
 
 // turn is that of a fleet's calls.
@@ -411,7 +423,7 @@ func (f *Fleets) steps(ctx context.Context, k *known, calls []*call) (taken []*c
 		c.job.Attempts++
 		if c.next, c.answer, c.job.Err = c.step(ctx, from); c.job.Err != nil {
 			if said := status.Convert(c.job.Err); said.Code() == codes.FailedPrecondition && !c.job.DryRun {
-				f.refused.Put(c.job.Key, refusal{f.now(), said.Message()})
+				f.refuse(c.job.Key, &k.spec.fleet, said.Message())
 			}
 			continue
 		}

@@ -158,7 +158,7 @@ func (c *call) clusters(k *known, after *fleet.Record) ([]cluster, error) {
 	case mine.hash == 0, before >= 0 && k.state.clusters[before] == mine:
 		return k.state.clusters, nil
 	case before >= 0:
-		if states, _ := k.spec.fleet.States(&k.state.fleet, c.job.Now); states[at] != fleet.Lost {
+		if !c.isGone(k, at) {
 			return nil, apierror.New(codes.FailedPrecondition, setpointv1.ErrorReason_ERROR_REASON_OTHER_CLUSTER,
 				apierror.Clip(c.job.Target)+" belongs to another cluster with the same cluster name (its clusterUid differs); give one of the two another cluster name, or, if the other cluster is gone, wait until it is lost to the fleet, "+k.spec.fleet.LostAfter.String()+" after its last call",
 				"target", c.job.Target)
@@ -168,6 +168,20 @@ func (c *call) clusters(k *known, after *fleet.Record) ([]cluster, error) {
 		return one.member == mine.member || !slices.ContainsFunc(after.Members, func(m fleet.MemberRecord) bool { return m.Key == one.member })
 	})
 	return append(next, mine), nil
+}
+
+// isGone reports whether the cluster of the member at an index is gone: it is lost, or the fleet knows nothing of it any more,
+// because the member was taken out of it meanwhile. Silence counts while others call; where nobody does that is not refused, as
+// when all clusters are rebuilt, it counts while the service refuses the member's new one.
+func (c *call) isGone(k *known, at int) bool {
+	states, members := k.spec.fleet.States(&k.state.fleet, c.job.Now)
+	switch states[at] {
+	case fleet.Lost, fleet.Unseen:
+		return true
+	}
+	refused, _ := c.refused.Get(c.job.Key)
+	after := k.spec.fleet.LostAfter
+	return !refused.since.IsZero() && refused.at.Sub(refused.since) >= after && c.job.Now.Sub(refused.at) <= after/2 && c.job.Now.UnixNano()-members[at].Seen > int64(after)
 }
 
 // off reports whether a member has no replicas although its own spec wants some: to the controller it is switched off.
