@@ -202,7 +202,7 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 }
 
 // strayed reports whether the member was to stay as it was at its last call, and has not: it then had what it learnt, or was slow,
-// and the decision since then has left it what it had. Somebody else has scaled it, or it has done by now what it was told before.
+// and the decision since then tells it what it had. Somebody else has scaled it, or it has done by now what it was told before.
 // As with a HorizontalPodAutoscaler that counts until the next decision, which is the first that knows of it: telling it the
 // former share until then would undo what that decision may leave, and a slow one would follow its own past for ever.
 func (m *MemberRecord) strayed(spec *Spec, member *Member, has int32) bool {
@@ -232,7 +232,7 @@ func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
 		}
 	case m.MissedSince == 0 || m.Had != has:
 		m.MissedSince, m.Had = at, has
-	case at-m.MissedSince < max(int64(pendingFor), int64(spec.Period)):
+	case at-m.MissedSince < spec.patience():
 	case has > m.Answered:
 		m.Rest, m.RestUntil = has, until
 	case m.CapacityUntil == 0:
@@ -240,6 +240,14 @@ func (m *MemberRecord) miss(spec *Spec, has int32, at int64) {
 	default:
 		m.Capacity, m.CapacityUntil = min(m.Capacity, has), until
 	}
+}
+
+// patience is for how long a member that has not what it was told, and does not change, may still do it.
+func (s *Spec) patience() int64 { return max(int64(pendingFor), int64(s.Period)) }
+
+// underway reports whether the member may still do what it learnt, as of its last call.
+func (m *MemberRecord) underway(spec *Spec) bool {
+	return !m.Obeys && m.MissedSince != 0 && m.Told-m.MissedSince < spec.patience()
 }
 
 // most limits replicas of a member to the most that count: what the fleet lets it have, or overrides of it make of that
@@ -317,12 +325,16 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 	w := workPool.Get().(*work)
 	defer workPool.Put(w)
 	parts, seats, digests := w.of(len(spec.Members), len(spec.Engine.Metrics))
-	telling := false
+	telling, undone := false, int64(0)
 	for i := range r.Members {
-		state := spec.stateOf(&r.Members[i], r.Awake, at)
+		m := &r.Members[i]
+		state := spec.stateOf(m, r.Awake, at)
 		telling = telling || state == Fresh || state == Returning
-		if err := r.Members[i].see(spec, i, state, &digests[i], &parts[i], &seats[i], r.Awake, at); err != nil {
+		if err := m.see(spec, i, state, &digests[i], &parts[i], &seats[i], r.Awake, at); err != nil {
 			return nil, err
+		}
+		if !m.Obeys && !m.underway(spec) { // it was counted as done
+			undone += int64(m.Share) - int64(parts[i].replicas.SpecReplicas)
 		}
 	}
 	if !telling {
@@ -353,6 +365,7 @@ func (r *Record) decide(spec *Spec, call *Call, at int64) (*recommender.Decision
 		in.Spec.MinReplicas, in.Spec.MaxReplicas = max(in.Spec.MinReplicas, least), max(in.Spec.MaxReplicas, least)
 	}
 	settlePart(&history, in.Scale.SpecReplicas)
+	history.ScaleUps, history.ScaleDowns = without(history.ScaleUps, undone), without(history.ScaleDowns, -undone)
 	decision, history := spec.decide(time.Unix(0, at).UTC(), in, doubts, &history)
 	r.Decided, r.History = at, &history
 	shares := r.share(&w.split, spec, seats, decision.Desired) // they are copied before the memory is used again
@@ -431,7 +444,7 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	if p.silent && m.Obeys { // it knows of no later share
 		m.Share = m.Answered
 	}
-	p.digest, p.replicas = digest, m.replicas(spec, member, digest)
+	p.digest, p.replicas = digest, m.replicas(spec, member, digest, p.silent)
 	seat.Last = p.replicas.SpecReplicas
 	if p.silent { // what it showed on its way is not so any more, however long it stays silent
 		p.replicas.StatusReplicas = seat.Last
@@ -472,10 +485,10 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 }
 
 // replicas returns the replicas of a member that count: its share, if it does what it is told, for it may
-// have learnt that only now; else those that it has. Its share begins with as many.
-func (m *MemberRecord) replicas(spec *Spec, member *Member, d *Digest) recommender.Scale {
+// have learnt that only now, or may still do it; else those that it has. Its share begins with as many.
+func (m *MemberRecord) replicas(spec *Spec, member *Member, d *Digest, silent bool) recommender.Scale {
 	asked, observed := spec.most(member, d.Scale.SpecReplicas, d.Min), spec.most(member, d.Scale.StatusReplicas, d.Min)
-	if m.Obeys && m.HasShare {
+	if m.HasShare && (m.Obeys || !silent && m.underway(spec)) {
 		observed = max(0, observed+m.Share-asked)
 		asked = m.Share
 	}
@@ -531,6 +544,28 @@ func settlePart(h *recommender.History, replicas int32) {
 	}
 	applied := *p
 	applied.To, h.Pending = replicas, &applied
+}
+
+// without returns events, of which the newest have so many replicas less: that part of them was not done after all.
+func without(events []recommender.ScaleEvent, undone int64) []recommender.ScaleEvent {
+	if undone <= 0 || len(events) == 0 {
+		return events
+	}
+	events = slices.Clone(events)
+	for undone > 0 && len(events) > 0 {
+		newest := 0
+		for i := range events {
+			if events[i].At > events[newest].At {
+				newest = i
+			}
+		}
+		part := min(undone, int64(events[newest].Change))
+		undone -= part
+		if events[newest].Change -= int32(part); events[newest].Change == 0 {
+			events = slices.Delete(events, newest, newest+1)
+		}
+	}
+	return events
 }
 
 // share shares out the count, in the split's memory.
