@@ -33,7 +33,6 @@ func TestSwarm(t *testing.T) {
 		name string
 		test func(*testing.T, *world)
 	}{
-		{"services in all states on the page", shownOnThePage},
 		{"the count follows the load within its policies, and is held by its window", followsLoad},
 		{"a count that is changed by hand", manualChange},
 		{"a stack that is deployed again", deployedAgain},

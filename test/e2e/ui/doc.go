@@ -8,8 +8,6 @@
 //	p.accessible()
 //	p.screenshot("targets")
 //
-// Compare is for tests of other packages, whose agents feed the service: each number on its page is compared with the service's.
-//
 // A page must do nothing that it may not: an error on the console, an exception that nobody
 // caught, a violation of the policy of content, or a request to another origin fails the test,
 // unless it said that it expects it (page.expects). scripts/chromium.sh installs the browser and

@@ -17,6 +17,9 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
+	"github.com/setpoint-dev/setpoint/internal/fatal"
+	"github.com/setpoint-dev/setpoint/internal/process"
+	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 )
 
 const theFleet = "clusters/all/namespaces/shop/targets/web"
@@ -78,6 +81,35 @@ func (s *siteOf) calls(t *testing.T, cluster string, load int) (stop func()) {
 // member is an expression of what the page says in the columns of a member.
 func member(cluster string) string {
 	return `[...document.querySelectorAll("table.members tbody tr")].find(r => r.querySelector("a").innerText === "` + cluster + `")?.innerText`
+}
+
+// fleetAgrees waits until a fleet's page shows the service's numbers.
+func (p *page) fleetAgrees(s *siteOf, name string) {
+	p.t.Helper()
+	p.wait("the fleet's members", `document.querySelector("table.members tbody tr")`)
+	kit.Eventually(p.t, process.Patience, "the numbers of "+name, func() error {
+		answer, err := setpointv1.NewFleetServiceClient(s.Conn()).GetFleet(p.t.Context(), &setpointv1.GetFleetRequest{Name: name})
+		fatal.If(p.t, err)
+		fleet := answer.GetFleet()
+		want := []string{fmt.Sprint(fleet.GetDesiredReplicas()), fmt.Sprintf("%d desired", fleet.GetDesiredReplicas()), fmt.Sprintf("%d shared out", fleet.GetShareTotal()), fmt.Sprintf("%d unplaced", fleet.GetUnplacedReplicas()),
+			fmt.Sprintf("%d missing without the largest member", fleet.GetMissingReplicas())}
+		for _, m := range fleet.GetMembers() {
+			share := "none yet"
+			if m.Share != nil {
+				share = fmt.Sprint(m.GetShare())
+			}
+			want = append(want, m.GetTarget()+" "+share)
+		}
+		got := eval[[]string](p, `[
+			document.querySelector(".big .count").innerText,
+			...[...document.querySelectorAll(".figure")].map(e => e.innerText.replace(/\s+/g, " ")),
+			...[...document.querySelectorAll("table.members tbody tr")].map(r => r.querySelector("a").title + " " + r.querySelector("strong").innerText),
+		]`)
+		if slices.Sort(got); !slices.Equal(got, slices.Sorted(slices.Values(want))) {
+			return fmt.Errorf("it shows %q, the service says %q", got, want)
+		}
+		return nil
+	})
 }
 
 // A fleet from before its first call to the loss of a member: what nobody told is unknown, counts are the service's, and a state is

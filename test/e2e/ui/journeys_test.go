@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -202,51 +201,6 @@ func TestPlaygroundExports(t *testing.T) {
 			t.Errorf("setpoint lint %s: %v\n%s", tc.file, err, out)
 		}
 	}
-}
-
-// A day of one spec: how long the engine takes in the browser, from the question to the answer, and
-// that the page goes on meanwhile. A busy machine takes longer, so it is measured, not judged.
-func TestADayOfOneSpec(t *testing.T) {
-	s := site(t)
-	p := s.blank(t)
-	p.size(1280, 900)
-	p.goTo("/ui/playground")
-	p.hasRun()
-	p.activate(`#pg-tab-1`)
-	p.wait("the other spec", `[...document.querySelectorAll("button")].some(b => b.textContent.trim() === "Remove B")`)
-	eval[int](p, `([...document.querySelectorAll("button")].find(b => b.textContent.trim() === "Remove B").click(), 0)`)
-	p.wait("one spec", `/× 1 in/.test(document.querySelector(".pg-status").textContent)`)
-	var took []int
-	for i := range 9 {
-		// Changes come faster than typing; each is one run of the same day.
-		longest := eval[float64](p, `(async () => {
-			const status = document.querySelector(".pg-status"), seed = [...document.querySelectorAll(".pg-field")].find(l => /seed/i.test(l.textContent)).querySelector("input");
-			Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(seed, "`+strconv.Itoa(10+i)+`");
-			seed.dispatchEvent(new Event("input", {bubbles: true}));
-			let longest = 0, last = performance.now(), began = last, ran = false;
-			for (;;) {
-				await new Promise(requestAnimationFrame);
-				const now = performance.now();
-				longest = Math.max(longest, now - last);
-				last = now;
-				if (/Running/.test(status.textContent)) ran = true;
-				else if (ran || now - began > 30000) return longest;
-			}
-		})()`)
-		text := eval[string](p, `document.querySelector(".pg-status").textContent`)
-		_, ms, _ := strings.Cut(text, " in ")
-		n, err := strconv.ParseFloat(strings.Fields(ms)[0], 64)
-		if err != nil {
-			t.Fatal(text, err)
-		}
-		if strings.HasSuffix(ms, " s") {
-			n *= 1000
-		}
-		took = append(took, int(n))
-		t.Logf("%s; the longest frame %.0f ms", text, longest)
-	}
-	slices.Sort(took)
-	t.Logf("median %d ms, of %v", took[len(took)/2], took)
 }
 
 // The button leads to the issuer and back to where one was.

@@ -45,6 +45,14 @@ func inAllStates(t *testing.T, s *siteOf) {
 	feed("maximum", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
 		r.Scale.SpecReplicas, r.ExternalMetrics[0].Value = 12, "300"
 	})
+	feed("minimum", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
+		r.Spec.MinReplicas, r.ExternalMetrics[0].Value = new(int32(3)), "10"
+		r.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleDown: &setpointv1.HPAScalingRules{StabilizationWindowSeconds: &none}}
+	})
+	feed("limited", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
+		r.Spec.Behavior = &setpointv1.HorizontalPodAutoscalerBehavior{ScaleUp: &setpointv1.HPAScalingRules{Policies: []*setpointv1.HPAScalingPolicy{{Type: "Pods", Value: 1, PeriodSeconds: 600}}}}
+		r.ExternalMetrics[0].Value = "90"
+	})
 	feed("failing", 3, 0, func(_ int, r *setpointv1.RecommendRequest) {
 		r.Scale.SpecReplicas, r.ExternalMetrics = 4, nil
 		r.MetricErrors = []*setpointv1.MetricError{{Metric: "queue", Message: "the queue is away"}}
@@ -78,7 +86,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	p := s.blank(t)
 	p.size(1600, 1000)
 	p.goTo("/ui/")
-	p.waitText("9 targets")
+	p.waitText("11 targets")
 	list, err := s.Targets().ListTargets(t.Context(), &setpointv1.ListTargetsRequest{Parent: "clusters/-/namespaces/-", PageSize: 100, WithSpecInUse: true})
 	fatal.If(t, err)
 	wanted := make(map[string]listRow)
@@ -95,7 +103,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 				wrong = append(wrong, differs)
 			}
 		}
-		if len(rows) == 9 && len(wrong) == 0 {
+		if len(rows) == 11 && len(wrong) == 0 {
 			break
 		}
 		if time.Now().After(deadline) {
@@ -103,7 +111,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 			break
 		}
 	}
-	if len(rows) != 9 || short(rows[0].Name) != "dead" || short(rows[1].Name) != "unreadable" || short(rows[8].Name) != "steady" {
+	if len(rows) != 11 || short(rows[0].Name) != "dead" || short(rows[1].Name) != "unreadable" || short(rows[10].Name) != "steady" {
 		t.Errorf("the order is %q", rows)
 	}
 	// What nobody knows since 50 minutes is not drawn.
@@ -116,7 +124,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 			t.Errorf("of %s it says %q, want %q", name, rows[max(0, i)].Why, why)
 		}
 	}
-	for state, n := range map[string]int{"not-asked": 1, "failing": 1, "unreadable": 1, "refused": 1, "max": 1, "flapping": 1, "held": 1} {
+	for state, n := range map[string]int{"not-asked": 1, "failing": 1, "unreadable": 1, "refused": 1, "max": 1, "limited": 1, "flapping": 1, "held": 1} {
 		p.wait(fmt.Sprintf("%d %s", n, state), fmt.Sprintf(`document.querySelector(".tile.is-%s .tile-count").innerText === "%d"`, state, n))
 	}
 	if to := eval[string](p, `document.querySelector(".row .elsewhere").href`); to != "https://grafana.example/d/hpa?var-target=dead&var-cluster=demo" {
@@ -130,7 +138,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	// Groups sum what is known.
 	p.size(1280, 1000)
 	p.goTo("/ui/?group=cluster")
-	p.waitText("9 targets · ")
+	p.waitText("11 targets · ")
 	replicas := 0
 	for _, w := range wanted {
 		n, _ := strconv.Atoi(w.Counts[0])
@@ -140,7 +148,7 @@ func TestTheListShowsWhatIsKnown(t *testing.T) {
 	p.accessible()
 	eval[int](p, downloads)
 	p.click(`.toolbar button[title$="spreadsheet"]`)
-	if lines := strings.Split(strings.TrimSpace(p.saved("targets.csv")), "\r\n"); len(lines) != 10 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
+	if lines := strings.Split(strings.TrimSpace(p.saved("targets.csv")), "\r\n"); len(lines) != 12 || !strings.HasPrefix(lines[1], "demo,shop,dead,,not-asked,3,3,1,12,") {
 		t.Errorf("the CSV is %q", lines)
 	}
 

@@ -33,7 +33,8 @@ func (s *siteOf) history(t *testing.T, ask *setpointv1.RecommendRequest, ago int
 	}
 }
 
-// Targets in states that take longer than a test of agents, or whose words matter; those in all others are live, see Compare.
+// Each number of a target's page is that of the answer that it was drawn from, in each state that has words or steps of its own. That what an
+// outlook says will come is what the engine decides, package recommender proves.
 func TestATargetsPageShowsTheServicesNumbers(t *testing.T) {
 	s := site(t, "--allow-evaluation-time")
 	policies := func(n, seconds int32) *setpointv1.HPAScalingRules {
@@ -80,9 +81,6 @@ func TestATargetsPageShowsTheServicesNumbers(t *testing.T) {
 			target, got := p.agrees()
 			if target.GetSpecInUse() == nil || target.GetOutlook() == nil || target.GetExplanation() == nil {
 				t.Errorf("the service does not know all of it: %s", got.Answer)
-			}
-			if ends := time.Now().After(target.GetNotAskedTime().AsTime()) || target.GetOutlook().GetProblem() != ""; foresees(t, target) == ends {
-				t.Errorf("the engine was asked about %v", target)
 			}
 			for _, text := range tc.says {
 				p.waitText(text)

@@ -3,7 +3,6 @@
 package ui
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"log"
@@ -145,73 +144,6 @@ func TestThePageBelowAPath(t *testing.T) {
 	}
 	p.goTo("/scaling/setpoint/docs")
 	p.waitText("RecommendationService")
-}
-
-// silentBody waits before it hands out what came.
-type silentBody struct {
-	io.ReadCloser
-	wait func()
-}
-
-func (b silentBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	b.wait()
-	return n, err
-}
-
-// A connection may be gone without a word. The page says so soon, not when the client gives it up after 45 s, and goes on
-// where it was.
-func TestAConnectionThatIsGoneWithoutAWord(t *testing.T) {
-	s := site(t)
-	recommend(t, s, request("web-00", "queue", 60))
-	to, err := url.Parse(s.origin)
-	fatal.If(t, err)
-	var gone atomic.Bool
-	wait := func(ctx context.Context) {
-		for gone.Load() && ctx.Err() == nil {
-			time.Sleep(20 * time.Millisecond)
-		}
-	}
-	proxy := &httputil.ReverseProxy{
-		FlushInterval: -1, ErrorLog: log.New(io.Discard, "", 0), Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to) },
-		ModifyResponse: func(r *http.Response) error {
-			r.Body = silentBody{r.Body, func() { wait(r.Request.Context()) }}
-			return nil
-		},
-	}
-	shown := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		wait(r.Context())
-		proxy.ServeHTTP(w, r)
-	}))
-	t.Cleanup(shown.Close)
-	t.Cleanup(func() { gone.Store(false) })
-	behind := &siteOf{Instance: s.Instance, origin: shown.URL}
-	list, target := behind.open(t, "/ui/"), behind.open(t, webPage)
-	pages := []*page{list, target}
-	for _, p := range pages {
-		p.wait("a stream", `document.querySelector(".live.is-live") !== null`)
-	}
-	time.Sleep(13 * time.Second) // in which nothing is decided
-	for _, p := range pages {
-		if !eval[bool](p, `document.querySelector(".live.is-live") !== null`) {
-			t.Errorf("a stream without decisions: %s", p.text())
-		}
-	}
-	began := time.Now()
-	gone.Store(true)
-	for _, p := range pages {
-		p.waitText("Reconnecting…")
-	}
-	if took := time.Since(began); took > 30*time.Second {
-		t.Errorf("the pages said that they are live for %s", took)
-	}
-	list.waitText("Not up to date")
-	recommend(t, s, request("web-01", "queue", 60))
-	gone.Store(false)
-	list.waitText("web-01")
-	for _, p := range pages {
-		p.wait("a stream again", `document.querySelector(".live.is-live") !== null`)
-	}
 }
 
 // The API's description keeps working under its policy.

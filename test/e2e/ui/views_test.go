@@ -386,6 +386,23 @@ func (p *page) counted(name string) int {
 // mostMade is how many elements a frame of scrolling may make: four rows come into view, of some 25 each.
 const mostMade = 2
 
+// light compares what comes over the wire with the promise, and tells when there was something to see.
+func (p *page) light() {
+	p.t.Helper()
+	type loaded struct{ Wire, Paint float64 }
+	got := eval[loaded](p, `(() => {
+		const files = performance.getEntriesByType("resource").filter(r => new URL(r.name).pathname.startsWith("/ui/"));
+		return {
+			Wire: files.reduce((sum, r) => sum + r.transferSize, performance.getEntriesByType("navigation")[0].transferSize),
+			Paint: performance.getEntriesByName("first-contentful-paint")[0].startTime,
+		};
+	})()`)
+	p.t.Logf("%.1f KiB over the wire before the page can be used; the first paint after %.0f ms", got.Wire/1024, got.Paint)
+	if got.Wire <= 0 || got.Wire > 200<<10 {
+		p.t.Errorf("%.0f bytes over the wire before the page can be used, at most 200 KiB", got.Wire)
+	}
+}
+
 // Ten thousand targets that are decided about every 15 s, while somebody scrolls: all are listed, only
 // those that are seen are in the page, what comes over the wire before it can be used stays within its
 // budget, and decisions add little to what the page does for a frame of scrolling. How long frames take

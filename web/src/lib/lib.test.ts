@@ -126,6 +126,10 @@ test("readings of every type", () => {
   });
   assert.equal(reading({ type: "External", external: { metric: { name: "rps" }, current: { averageValue: "17334m" } } }).text, "17.3 per replica");
   assert.equal(reading({ type: "Object", object: { metric: { name: "q" }, current: { value: "1500" } } }).text, "1.5k");
+  const ofOne = reading({ type: "ContainerResource", containerResource: { name: "cpu", container: "app", current: { averageUtilization: 50 } } });
+  assert.deepEqual([ofOne.name, ofOne.text], ["cpu of app", "50 %"]);
+  const ofPods = reading({ type: "Pods", pods: { metric: { name: "requests" }, current: { averageValue: "10" } } });
+  assert.deepEqual([ofPods.name, ofPods.text], ["requests", "10 per replica"]);
   const none = reading({ type: "External", external: { metric: { name: "queue" }, current: { averageValue: "9223372036854775807m" } } });
   assert.deepEqual([none.text, none.number, none.kind], ["no average", NaN, "average"], "there were no replicas to divide by");
   assert.equal(reading({ type: "" }).kind, "none");

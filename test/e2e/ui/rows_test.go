@@ -14,6 +14,9 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
+// short is a target's own name.
+func short(name string) string { return name[strings.LastIndex(name, "/")+1:] }
+
 // listRow is a row of the list as somebody reads it.
 type listRow struct {
 	Name, Bounds, Lack, Metric, MetricName, Why string
