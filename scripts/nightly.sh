@@ -64,7 +64,6 @@ step e2e-chart 30m make e2e-chart
 step e2e-keda 30m "${root[@]}" make e2e-keda
 step figures-kubernetes 3h make figures-kubernetes FIGURES=500,2000,10000
 step figures-period 1h make figures-period OBJECTS=1000
-step live 20m env LIVE=5m go test -count=1 -timeout=15m -v -run='^TestWhatIsPredictedOfRealProcesses$' ./cmd/setpoint/trial
 step live-swarm 45m "${root[@]}" env LIVE=5m go -C test/e2e test -count=1 -timeout=40m -v -run='^TestWhatIsPredictedOfASwarm$' ./swarm
 step release 2h make release-snapshot
 step packages 30m "${root[@]}" make test-packages
