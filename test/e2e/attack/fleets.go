@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"strings"
 	"sync"
 	"time"
@@ -19,23 +18,17 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// fleetAttacks are of members on their fleet, and of tenants on others' fleets.
+// fleetAttacks are of members on their fleet. What one that lies may get, and what fleets take of a cluster's share, tests of package fleet and
+// server/fleets hold.
 func fleetAttacks() []*attack {
 	work := bounds{processor: 60 * time.Second, limit: 60 * time.Second}
 	return []*attack{
-		{name: "fleets", about: "fleets of 64 members, most of them dead; a member that calls as fast as it can; sums beyond all numbers; 64 metrics of long names; a thousand fleets; long specs", redis: true, steps: []step{
+		{name: "fleets", about: "fleets of 64 members, most of them dead; a member that calls as fast as it can; 64 metrics of long names; a thousand fleets; long specs", redis: true, steps: []step{
 			{name: "dead-members", short: true, bounds: work, run: deadMembers},
 			{name: "flood", short: true, bounds: work, run: floodOfDigests},
-			{name: "huge-sums", short: true, bounds: work, run: hugeSums},
 			{name: "long-metrics", short: true, bounds: bounds{processor: 60 * time.Second, limit: 60 * time.Second}, run: longMetrics},
 			{name: "thousand", short: true, bounds: work, run: thousandFleets},
 			{name: "long-specs", bounds: bounds{processor: 60 * time.Second, limit: 60 * time.Second, keeps: 128}, run: longSpecs},
-		}},
-		{name: "fleet-shares", about: "fleets whose members and records would take more of a cluster's share of the store than there is", redis: true, prepare: func(s *site) error {
-			s.flags = append(s.flags, fmt.Sprint("--max-targets-per-cluster=", crowdTargets), fmt.Sprint("--max-bytes-per-cluster=", crowdBytes))
-			return nil
-		}, steps: []step{
-			{name: "crowded", short: true, bounds: work, run: crowdedFleets},
 		}},
 	}
 }
@@ -196,45 +189,6 @@ func floodOfDigests(ctx context.Context, s *scene) error {
 	return problem
 }
 
-// hugeSums has members tell numbers whose sums are beyond all types: the shares stay within the bounds.
-func hugeSums(ctx context.Context, s *scene) error {
-	c, err := s.fleetClients()
-	if err != nil {
-		return err
-	}
-	ctx = s.asHonest(ctx)
-	spec, members := fleetOf("huge", 4)
-	spec.Period = durationpb.New(time.Second)
-	name := nameOfFleet("huge")
-	if err := c.set(ctx, name, spec); err != nil {
-		return err
-	}
-	values := []string{"9223372036854775807", "-9223372036854775808", "1e30", "9223372036854775807m", "0", "-1"}
-	for n := range 300 {
-		answer, err := c.call(ctx, name, members[n%4], func(r *setpointv1.RecommendRequest) {
-			r.Scale.SpecReplicas = []int32{math.MaxInt32, 0, 3}[n%3]
-			r.Scale.StatusReplicas = proto.Int32(math.MaxInt32)
-			r.ExternalMetrics = nil
-			for i := range 1 + n%50 {
-				r.ExternalMetrics = append(r.ExternalMetrics, &setpointv1.ExternalMetric{Metric: &setpointv1.MetricIdentifier{Name: "queue-depth"}, Value: values[(n+i)%len(values)]})
-			}
-		})
-		if code := status.Code(err); err != nil {
-			if code != codes.InvalidArgument && code != codes.ResourceExhausted {
-				return err
-			}
-			continue
-		}
-		if f := answer.GetFleet(); f.GetShareTotal() < 0 || f.GetDesiredReplicas() > spec.GetSpec().GetMaxReplicas() || !f.GetHolds() && answer.GetDesiredReplicas() > 100 {
-			return fmt.Errorf("the share is beyond the bounds: %v", answer)
-		}
-		if n%20 == 0 {
-			pause(ctx, 300*time.Millisecond)
-		}
-	}
-	return nil
-}
-
 // longMetrics has 64 members of 64 metrics with the longest names, and errors of them.
 func longMetrics(ctx context.Context, s *scene) error {
 	c, err := s.fleetClients()
@@ -373,50 +327,4 @@ func longSpecs(ctx context.Context, s *scene) error {
 	}
 	callers.Wait()
 	return nil
-}
-
-// The limits of a cluster in crowdedFleets.
-const crowdTargets, crowdBytes = 200, 64 << 10
-
-// crowdedFleets stores fleets that name targets of one cluster as members, and lets members of one fleet after the other
-// call, until there is no room for more: neither for another member, nor for another digest.
-func crowdedFleets(ctx context.Context, s *scene) error {
-	c, err := s.fleetClients()
-	if err != nil {
-		return err
-	}
-	ctx = s.asHonest(ctx)
-	refused := func(what string, err error) error {
-		s.met.Add(what + " " + codeOf(err))
-		if status.Code(err) == codes.ResourceExhausted {
-			return nil
-		}
-		return fmt.Errorf("%s: %w, want ResourceExhausted", what, err)
-	}
-	for i := range crowdTargets/64 + 1 {
-		spec, _ := fleetOf("crowd", 64)
-		for k, m := range spec.GetFleet().GetMembers() {
-			m.Target = fmt.Sprintf("clusters/crowded/namespaces/shop/targets/%d-%d", i, k)
-		}
-		err := c.set(ctx, nameOfFleet(fmt.Sprint("crowd-", i)), spec)
-		if i < crowdTargets/64 && err != nil {
-			return fmt.Errorf("a fleet for whose members there is room: %w", err)
-		} else if i == crowdTargets/64 {
-			if err = refused("members beyond the limit", err); err != nil {
-				return err
-			}
-		}
-	}
-	for i := range crowdTargets {
-		name := nameOfFleet(fmt.Sprint("full-", i))
-		spec, members := fleetOf(fmt.Sprint("full-", i, "-"), 64)
-		err := c.set(ctx, name, spec)
-		for k := 0; k < len(members) && err == nil; k++ {
-			_, err = c.call(ctx, name, members[k], nil)
-		}
-		if err != nil {
-			return refused("digests beyond the limit", err)
-		}
-	}
-	return fmt.Errorf("%d fleets of 64 members, all of which called, are kept in %d bytes", crowdTargets, crowdBytes)
 }

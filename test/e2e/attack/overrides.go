@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
@@ -21,7 +20,7 @@ import (
 func overrideAttacks() []*attack {
 	work := bounds{processor: 60 * time.Second, limit: 60 * time.Second}
 	return []*attack{
-		{name: "overrides", about: "floods of CreateOverride, ListOverrides and DeleteOverride, and decisions below a full list", redis: true, steps: []step{
+		{name: "overrides", about: "floods of CreateOverride, and decisions below a full list", redis: true, steps: []step{
 			{name: "one-namespace", short: true, bounds: work, only: []codes.Code{codes.OK, codes.ResourceExhausted, codes.Aborted, codes.Unavailable}, run: flooded(1500, func(i int) *setpointv1.CreateOverrideRequest {
 				return holding(fmt.Sprintf("clusters/hostile/namespaces/shop/targets/t-%d", i%100), fmt.Sprint("o-", i))
 			})},
@@ -36,7 +35,6 @@ func overrideAttacks() []*attack {
 				r.Override.Reason = strings.Repeat("漢", 200+i%100) // up to 256 characters, of 3 bytes
 				return r
 			})},
-			{name: "forged", short: true, bounds: work, only: []codes.Code{codes.InvalidArgument, codes.ResourceExhausted}, run: flooded(500, forged)},
 			{name: "hidden-characters", short: true, bounds: work, only: []codes.Code{codes.InvalidArgument}, run: flooded(100, func(i int) *setpointv1.CreateOverrideRequest {
 				r := holding("clusters/hidden/namespaces/shop", fmt.Sprint("o-", i))
 				r.Override.Reason = hidden // what logs may have of it, site.logged says
@@ -44,7 +42,6 @@ func overrideAttacks() []*attack {
 			})},
 			{name: "full-list", short: true, bounds: work, run: belowAFullList},
 			{name: "new-clusters", short: true, bounds: bounds{processor: 20 * time.Second, limit: 40 * time.Second}, run: newClusters},
-			{name: "lists", short: true, bounds: work, run: listed1000},
 		}},
 	}
 }
@@ -56,34 +53,6 @@ func holding(parent, id string) *setpointv1.CreateOverrideRequest {
 	return &setpointv1.CreateOverrideRequest{Parent: parent, OverrideId: id, Override: &setpointv1.Override{
 		Hold: true, Reason: "flood", ExpireTime: timestamppb.New(time.Now().Add(time.Hour)),
 	}}
-}
-
-// forged are overrides of what is none, with what the server sets, and at absurd times.
-func forged(i int) *setpointv1.CreateOverrideRequest {
-	r := holding("clusters/hostile/namespaces/shop", "o")
-	switch i % 10 {
-	case 0:
-		r.OverrideId = "../../../clusters/honest/overrides/x"
-	case 1:
-		r.OverrideId = strings.Repeat("x", 1<<20)
-	case 2:
-		r.Parent = "clusters/hostile/namespaces/-/targets/-/overrides/x"
-	case 3:
-		r.Parent = "clusters/" + hidden
-	case 4:
-		r.Override.ExpireTime = timestamppb.New(time.Unix(1, 0))
-	case 5:
-		r.Override.ExpireTime = &timestamppb.Timestamp{Seconds: 1 << 62, Nanos: -1}
-	case 6:
-		r.Override.StartTime = timestamppb.New(time.Now().Add(20 * 365 * 24 * time.Hour))
-	case 7:
-		r.Override.Reason = strings.Repeat("r", 1<<20)
-	case 8:
-		r.Override = &setpointv1.Override{Hold: true, Pin: new(int32(-5)), Floor: new(int32(1 << 30)), Ceiling: new(int32(-1))}
-	case 9:
-		r.Override.Hold = false
-	}
-	return r
 }
 
 // flooded makes as many calls, 8 at a time.
@@ -215,36 +184,4 @@ func newClusters(ctx context.Context, s *scene) error {
 	}
 	s.met.AddAll("µs a cluster", int((s.processor()-began).Microseconds())/(500*n))
 	return ctx.Err()
-}
-
-// listed1000 lists a full cluster in pages of every size, and all clusters, and asks for pages that never were.
-func listed1000(ctx context.Context, s *scene) error {
-	conn, err := s.dial()
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	client := setpointv1.NewOverrideServiceClient(conn)
-	for i := range 300 {
-		r := &setpointv1.ListOverridesRequest{Parent: "clusters/full", PageSize: int32(1 + i%1000)}
-		switch i % 4 {
-		case 1:
-			r.Parent = "clusters/-"
-		case 2:
-			r.PageToken = strings.Repeat("A", 2000)
-		case 3:
-			r.Resource = "clusters/full/namespaces/n-0/targets/t-0"
-		}
-		_, err := client.ListOverrides(s.asHonest(ctx), r)
-		s.sent(1, proto.Size(r))
-		s.met.Add(codeOf(err))
-		if i < 100 {
-			_, err := client.DeleteOverride(s.asHonest(ctx), &setpointv1.DeleteOverrideRequest{Name: fmt.Sprintf("clusters/full/namespaces/n-%d/targets/t-%d/overrides/none", i%2, i)})
-			s.sent(1, 100)
-			if status.Code(err) != codes.NotFound {
-				return fmt.Errorf("what is not there is deleted: %w", err)
-			}
-		}
-	}
-	return nil
 }

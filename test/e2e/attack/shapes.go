@@ -20,7 +20,7 @@ import (
 // attacks are all of them.
 func attacks() []*attack {
 	return slices.Concat(shapeAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
-		openAttacks(), frameAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), recordingAttacks(), adminAttacks(), contractAttacks(), readAttacks(), routeAttacks(), waitAttacks(), tenantAttacks(), stageAttacks(), overrideAttacks(), fleetAttacks(), simulationAttacks())
+		openAttacks(), frameAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), recordingAttacks(), adminAttacks(), contractAttacks(), readAttacks(), routeAttacks(), waitAttacks(), tenantAttacks(), stageAttacks(), overrideAttacks(), fleetAttacks())
 }
 
 // everyWay sends a shape with each carrier. The named ones are also in the short form.
