@@ -30,7 +30,7 @@ func (a awayUntil) Load(ctx context.Context, key store.Key) (store.Record, error
 	return a.Store.Load(ctx, key)
 }
 
-// A stop waits for a store that is away, as long as the drain timeout has left, and some seconds if calls took all of it.
+// A stop waits for a store that is away, as long as the drain timeout has left, and some seconds if calls took all of it. What is lost then is told.
 func TestAStopWaitsForTheStoreInWhatTimeTheDrainHasLeft(t *testing.T) {
 	for _, tt := range []struct {
 		drain, away time.Duration
@@ -42,8 +42,9 @@ func TestAStopWaitsForTheStoreInWhatTimeTheDrainHasLeft(t *testing.T) {
 		{0, 4 * time.Second, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
+			core, logged := observer.New(zap.ErrorLevel)
 			options := DefaultOptions()
-			options.Clock, options.Log = time.Now, zap.NewNop()
+			options.Clock, options.Log = time.Now, zap.New(core)
 			engine := memory.New(memory.Options{})
 			defer engine.Close()
 			targets := New(awayUntil{engine, time.Now().Add(tt.away)}, &options, func(bool) {}, t.Context())
@@ -59,6 +60,10 @@ func TestAStopWaitsForTheStoreInWhatTimeTheDrainHasLeft(t *testing.T) {
 			}
 			if took := time.Since(begun); took > max(tt.drain, finishTime) {
 				t.Errorf("%+v: the stop took %s", tt, took)
+			}
+			lost := logged.FilterMessage("decisions of an outage are lost with this instance").FilterField(zap.Int("targets", 1))
+			if told := lost.Len() == 1; told == tt.written {
+				t.Errorf("%+v: what is lost is told: %t", tt, told)
 			}
 		})
 	}

@@ -1,7 +1,6 @@
 package overrides_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,81 +21,6 @@ import (
 	"github.com/setpoint-dev/setpoint/store/redis"
 	"github.com/setpoint-dev/setpoint/store/redis/redistest"
 )
-
-// eventually waits until the names in force are these, and returns how long that took.
-func eventually(t *testing.T, o *overrides.Overrides, when string, most time.Duration, n int) time.Duration {
-	t.Helper()
-	began := time.Now()
-	for {
-		if len(of(o, web)) == n {
-			return time.Since(began)
-		}
-		if time.Since(began) > most {
-			t.Fatalf("%s: %d are in force after %s, want %d", when, len(of(o, web)), most, n)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
-// Two instances on a real Redis, which is killed time and again: each has within a second what the other was
-// told, nothing that was acknowledged is lost, and what is known stays in force meanwhile.
-func TestTwoInstancesOnRedis(t *testing.T) {
-	t.Parallel()
-	server := redistest.Start(t, redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}})
-	open := func() *overrides.Overrides { return running(t, instance(t, servertest.Redis(t, server.URL()))) }
-	a, b := open(), open()
-	want(t, a, "at first")
-	want(t, b, "at first")
-	// More than a second: other tests may keep the processors busy.
-	const most = 10 * time.Second
-	acknowledged := map[string]bool{}
-	for round := range 3 {
-		id := fmt.Sprintf("round-%d", round)
-		acknowledged[create(t, a, shop, id, held(time.Hour)).GetName()] = true
-		if took := eventually(t, b, "created there", most, len(acknowledged)); took > 1500*time.Millisecond {
-			t.Logf("the other instance followed after %s", took)
-		}
-		eventually(t, a, "created here", most, len(acknowledged)) // where its read took longer than a decision waits
-		server.Kill()
-		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
-		if _, _, err := a.Create(ctx, shop, "during-"+id, held(time.Hour), "", time.Now()); err == nil {
-			t.Error("created without Redis")
-		}
-		cancel()
-		for _, o := range []*overrides.Overrides{a, b} {
-			if n := len(of(o, web)); n != len(acknowledged) {
-				t.Errorf("without Redis %d are in force, want %d", n, len(acknowledged))
-			}
-		}
-		server.Restart()
-		// The same call again, until it is answered: it creates one, whatever became of the first.
-		deadline := time.Now().Add(time.Minute)
-		for {
-			one, _, err := a.Create(t.Context(), target.Place(web), "after-"+id, held(time.Hour), "", time.Now())
-			if err == nil {
-				acknowledged[one.GetName()] = true
-				break
-			}
-			if errors.Is(err, overrides.ErrExists) {
-				acknowledged[target.Place(web).Override("after-"+id)] = true
-				break
-			}
-			if time.Now().After(deadline) {
-				t.Fatal(err)
-			}
-			time.Sleep(50 * time.Millisecond)
-		}
-	}
-	// An instance that starts now has them with its first decision, and the others too.
-	for i, o := range []*overrides.Overrides{open(), a, b} {
-		eventually(t, o, fmt.Sprint("instance ", i), most, len(acknowledged))
-		for _, one := range of(o, web) {
-			if !acknowledged[one.Name] {
-				t.Errorf("%s was not acknowledged", one.Name)
-			}
-		}
-	}
-}
 
 // The log names each list that can't be read, and its key in Redis.
 func TestTheLogNamesUnreadableLists(t *testing.T) {

@@ -404,66 +404,6 @@ func linearizable(t *testing.T, skew time.Duration) {
 	}
 }
 
-// While the store is away, an override that is known holds until it ends, by --on-store-failure=hold-down; without it
-// nothing is decided. None is created or deleted, and where none was ever read, there may be a hold.
-func TestOverridesWhileTheStoreIsAway(t *testing.T) {
-	t.Parallel()
-	r := newRig(t, redistest.Config{Directives: []string{"appendonly yes", "appendfsync always"}})
-	down, up := r.startBeside(t, holdDown), r.startBeside(t)
-	ends := time.Now().Add(6 * time.Second)
-	shop := "clusters/demo/namespaces/shop"
-	fatal.If(t, down.hold(t.Context(), shop, "ends", ends), down.hold(t.Context(), target("long"), "long", time.Now().Add(time.Hour)))
-	for _, s := range []*service{down, up} {
-		for name, id := range map[string]string{"ending": "ends", "long": ""} {
-			kit.Eventually(t, notice, "an override acts", func() error {
-				got, err := s.heldBy(t.Context(), target(name))
-				if err == nil && (got == "" || id != "" && got != id) {
-					err = fmt.Errorf("%s is held by %q", name, got)
-				}
-				return err
-			})
-		}
-	}
-	r.redis.Kill()
-	for time.Now().Before(ends.Add(-200 * time.Millisecond)) {
-		began := time.Now()
-		id, err := down.heldBy(t.Context(), target("ending"))
-		if err != nil || id != "ends" && time.Now().Before(ends) {
-			t.Fatalf("without the store, %s before its end: held by %q, %v", ends.Sub(began), id, err)
-		}
-		if _, err := up.heldBy(t.Context(), target("ending")); refusal(err, unavailable) != nil {
-			t.Fatalf("without the store and hold-down: %v", err)
-		}
-		<-time.After(100 * time.Millisecond)
-	}
-	<-time.After(time.Until(ends))
-	if id, err := down.heldBy(t.Context(), target("ending")); err != nil || id != "" {
-		t.Errorf("after its end, without the store: held by %q, %v", id, err)
-	}
-	if id, err := down.heldBy(t.Context(), target("long")); err != nil || id != "long" {
-		t.Errorf("one that has not ended, without the store: held by %q, %v", id, err)
-	}
-	for _, s := range []*service{down, up} {
-		if err := s.hold(t.Context(), shop, "new", time.Now().Add(time.Hour)); status.Code(err) != codes.Unavailable {
-			t.Errorf("created without the store: %v", err)
-		}
-		if err := s.release(t.Context(), target("long"), "long"); status.Code(err) != codes.Unavailable {
-			t.Errorf("deleted without the store: %v", err)
-		}
-	}
-	r.redis.Restart()
-	for _, s := range []*service{down, up, r.startBeside(t)} {
-		s.awaitReady(t)
-		kit.Eventually(t, notice, "an override acts after an outage", func() error {
-			id, err := s.heldBy(t.Context(), target("long"))
-			if err == nil && id != "long" {
-				err = fmt.Errorf("held by %q", id)
-			}
-			return err
-		})
-	}
-}
-
 // Of a Redis Cluster the master with the list of a cluster is killed, and a replica takes its place: what was
 // acknowledged holds on each instance, also on a new one, and changes act again.
 func TestOverridesFollowAFailover(t *testing.T) {
