@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/servertest"
 )
 
 // withEmptyStages is a backend that is asked with stages of which none is set.
@@ -90,29 +89,6 @@ func TestWithoutStagesNothingIsAnother(t *testing.T) {
 			}
 			if got := hex.EncodeToString(hash.Sum(nil)[:8]); got != answers[file.name] {
 				t.Errorf("the answers are %s, before there were stages %q", got, answers[file.name])
-			}
-		})
-	}
-}
-
-// The service decides the recorded steps with empty stages, too.
-func TestTheServiceDecidesWithEmptyStagesAsRecorded(t *testing.T) {
-	t.Parallel()
-	backend := withEmptyStages{NewServer(servertest.Start(t).Conn)}
-	for _, file := range recorded[2:] {
-		t.Run(file.name, func(t *testing.T) {
-			t.Parallel()
-			runner, steps := NewRunner(backend, Options{Cluster: file.name}), 0
-			for scenario := range scenarios(t, file.name) {
-				if err := runner.Run(t.Context(), scenario, func(s *Step) error {
-					steps += reportDifferences(t, s)
-					return nil
-				}); err != nil {
-					t.Error(err)
-				}
-			}
-			if steps != file.steps {
-				t.Errorf("%d steps compared, want %d", steps, file.steps)
 			}
 		})
 	}

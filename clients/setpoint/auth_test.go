@@ -1,7 +1,6 @@
 package setpoint_test
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -126,61 +125,6 @@ func TestWhoCallsIsToldToRealServers(t *testing.T) {
 			other := queue("clusters/other/namespaces/shop/targets/web", 3, 50)
 			if _, err = client.Recommend(t.Context(), other); err == nil {
 				t.Error("it may recommend in another cluster")
-			}
-		})
-	}
-}
-
-// Servers restart under callers with credentials: no call fails, and none counts twice.
-func TestRetriesWithCredentialsLoseAndDoubleNothing(t *testing.T) {
-	t.Parallel()
-	for _, tt := range []struct {
-		name    string
-		shows   bool
-		options []setpoint.Option
-	}{
-		{"with a token", false, []setpoint.Option{setpoint.WithToken(goodToken)}},
-		{"with a certificate", true, nil},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			t.Parallel()
-			g := startGuarded(t, 3)
-			client := g.client(t, tt.shows, append(tt.options, patient, reconnecting, setpoint.WithTimeout(2*time.Minute))...)
-			const each = 60
-			failed := make(chan error, 1)
-			go func() {
-				for i := range each {
-					answer, err := client.Recommend(context.WithoutCancel(t.Context()), queue(web, 3, int32(10*(i+4))))
-					if err == nil && answer.GetDesiredReplicas() != int32(i+4) {
-						err = fmt.Errorf("%d replicas, want %d", answer.GetDesiredReplicas(), i+4)
-					}
-					if err != nil {
-						failed <- fmt.Errorf("request %d: %w", i, err)
-						return
-					}
-					time.Sleep(5 * ms)
-				}
-				failed <- nil
-			}()
-			for i := 0; ; i++ {
-				select {
-				case err := <-failed:
-					fatal.If(t, err)
-					if got := g.recorded(client, web); got != each {
-						t.Errorf("%d recommendations are recorded, want %d", got, each)
-					}
-					return
-				default:
-				}
-				name := g.names[i%len(g.names)]
-				if i%2 == 0 {
-					g.kill(name)
-				} else {
-					g.drain(name)
-				}
-				time.Sleep(20 * ms)
-				g.start(name)
-				time.Sleep(30 * ms)
 			}
 		})
 	}

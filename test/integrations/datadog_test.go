@@ -79,34 +79,6 @@ func TestWPAsDefaultsAreInTheWay(t *testing.T) {
 	}
 }
 
-// A delay looks at the bounds: the count has to be out of them for as long.
-func TestWPAsDelays(t *testing.T) {
-	for _, swapped := range []bool{false, true} {
-		s := start(t)
-		s.setSpec(t, 1, 500)
-		w := recommended(s.url+path, s.http)
-		w.swapped, w.upDelay, w.downDelay = swapped, time.Minute, 2*time.Minute
-		w.replicas, w.scaled = 10, s.now()
-		after := func(n int) (took time.Duration) {
-			t.Helper()
-			for begin := s.now(); w.replicas != int32(n); took = s.now().Sub(begin) {
-				s.advance(15 * time.Second)
-				s.want(t, n)
-				if _, err := w.reconcile(s.now()); err != nil || took > time.Hour {
-					t.Fatal(took, err)
-				}
-			}
-			return took
-		}
-		if got := after(12); got != 75*time.Second { // seen at 15 s
-			t.Errorf("up after %s", got)
-		}
-		if got := after(3); got != 135*time.Second {
-			t.Errorf("down after %s", got)
-		}
-	}
-}
-
 // Zero counts only for who tolerates it, and an error never.
 func TestWPAHolds(t *testing.T) {
 	s := start(t)

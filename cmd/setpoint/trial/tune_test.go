@@ -262,32 +262,3 @@ func TestThePageShowsWhatTunePrints(t *testing.T) {
 		t.Errorf("exit code %d, or docs/guides/simulation.md does not show:\n%s%s", got.Code, shown, got.Stderr)
 	}
 }
-
-// lint warns of nothing in what tune chooses that is not in the spec as it was, for a shop with spikes, a bursty batch and an API of office
-// hours; each in days, of which it has seen half.
-func TestWhatTuneChoosesHasNoNewWarning(t *testing.T) {
-	testlength.SkipUnderRace(t)
-	t.Parallel()
-	const pods = "workload: {requests: {cpu: 500m}, limits: {cpu: \"1\"}, startup: 30s, startupP95: 60s, usage: [{metric: cpu, perLoad: 10m, idle: 20m}]}\n"
-	for name, load := range map[string]string{
-		"shop":  "[{daily: {low: 40, high: 400, peak: \"14:00\"}}, {spike: {height: 300, at: 9h, for: 10m}}, {spike: {height: 300, at: 33h, for: 10m}}]",
-		"batch": "[{constant: 20}, {onOff: {low: 0, high: 300, on: 15m, off: 105m}}]",
-		"api":   "[{daily: {low: 20, high: 600, peak: \"13:00\", weekend: 0.2}}]",
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			world := clitest.File(t, "world.yaml", "duration: 2d\nload: "+load+"\nnoise: {variation: 0.1, every: 1m}\n"+pods)
-			got := run(t, "", "tune", "-f", world, simulatedBy, "--candidates=60", "--max-short=1", "-o", "yaml")
-			if got.Code != 0 || got.Stderr != "" && !strings.HasPrefix(got.Stderr, "the spec as it is: ") {
-				t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
-			}
-			given := run(t, "", "lint", "--scenario="+world, "-o", "rules", simulatedBy)
-			linted := run(t, got.Stdout, "lint", "--scenario="+world, "-o", "rules", "-")
-			for line := range strings.Lines(linted.Stdout) {
-				if strings.Contains(line, "  warning  ") && !strings.Contains(given.Stdout, line) || strings.Contains(line, "  error  ") {
-					t.Errorf("lint says of what is chosen:\n%s%s%s", linted.Stdout, linted.Stderr, got.Stdout)
-				}
-			}
-		})
-	}
-}
