@@ -135,7 +135,7 @@ func (s *nodeSettings) open() (*node, error) {
 	}
 	if n.sampler, err = nodes.NewSampler(func() (*client.Client, error) {
 		return client.New(append(engineOptions(s.dockerHost), client.WithTraceProvider(noop.NewTracerProvider()))...)
-	}, s.timeout); err != nil {
+	}, nodes.SamplerOptions{Interval: s.interval, Timeout: s.timeout}); err != nil {
 		return nil, fmt.Errorf("--docker-host: %w", err)
 	}
 	if err := n.measure(n.metrics); err != nil {

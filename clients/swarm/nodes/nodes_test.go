@@ -448,12 +448,52 @@ func newSampler(t *testing.T, e *engine) (s *Sampler, passed *time.Duration) {
 	t.Cleanup(server.Close)
 	s, err := NewSampler(func() (*client.Client, error) {
 		return client.New(client.WithHost("tcp://" + server.Listener.Addr().String()))
-	}, time.Minute)
+	}, SamplerOptions{Interval: 10 * time.Second, Timeout: time.Minute})
 	fatal.If(t, err)
 	t.Cleanup(s.Close)
 	passed = new(time.Duration)
 	s.clock = func() time.Time { return now.Add(*passed) }
 	return s, passed
+}
+
+// After an engine that did not answer, windows begin anew when it answers again: one over all that time is no usage of now, and
+// the agent would refuse the report with the advice for an interval that is too long. A sample that is lost has no effect.
+func TestAnEngineThatDidNotAnswerForAWhile(t *testing.T) {
+	t.Parallel()
+	for away, windows := range map[time.Duration][]float64{
+		20 * time.Second: {20, 10},
+		5 * time.Minute:  {0, 10},
+	} {
+		e := &engine{node: "node1", containers: map[string]map[string]string{"c1": {taskLabel: "t1", nodeLabel: "node1"}}, stats: map[string]string{}}
+		s, passed := newSampler(t, e)
+		sample := func(at time.Duration) (*Report, error) {
+			*passed = at
+			e.stats["c1"] = stats(now.Add(at), uint64(1+at), "{}")
+			r, _, err := s.Sample(t.Context())
+			return r, err
+		}
+		if _, err := sample(0); err != nil {
+			t.Fatal(err)
+		}
+		e.speaks = "1.44" // its successor's: refuses what was negotiated
+		if _, err := sample(away / 2); err == nil {
+			t.Fatal("it was read")
+		}
+		for i, want := range windows {
+			r, err := sample(away + time.Duration(i)*10*time.Second)
+			fatal.If(t, err)
+			got := 0.0
+			if len(r.Tasks) > 0 {
+				got = r.Tasks[0].Window
+			}
+			if got != want {
+				t.Errorf("away for %s, sample %d: a window of %g s, want %g", away, i, got, want)
+			}
+			if err := NewStore(30 * time.Second).checkWindows(r); err != nil {
+				t.Errorf("away for %s, sample %d: %v", away, i, err)
+			}
+		}
+	}
 }
 
 // A node's engine whose successor takes the old version of the API no more is read again.
@@ -486,7 +526,7 @@ func TestANodesClockThatIsSet(t *testing.T) {
 		set, took time.Duration
 		want      bool
 	}{{0, second, true}, {second / 2, second, true}, {5 * second, 6 * second, true}, {-10 * second, second, false}, {20 * second, second, false}} {
-		if got, ok := usageBetween(first, read(15*second, tt.took, tt.set, 15_000_000_000)); ok != tt.want {
+		if got, ok := usageBetween(first, read(15*second, tt.took, tt.set, 15_000_000_000), time.Minute); ok != tt.want {
 			t.Errorf("set by %s in a read of %s: %v, %+v", tt.set, tt.took, ok, got)
 		}
 	}

@@ -17,6 +17,10 @@ import (
 	"github.com/moby/moby/client"
 )
 
+// maxIntervals is how many intervals a window may have: as many as usage counts for by itself, so that a lost sample has no
+// effect.
+const maxIntervals = 3
+
 // Labels of containers of tasks.
 const (
 	taskLabel = "com.docker.swarm.task.id"
@@ -26,10 +30,9 @@ const (
 // Sampler reads the usage of a node's tasks from the node's engine. It is not safe for
 // concurrent use.
 type Sampler struct {
-	open   func() (*client.Client, error)
-	engine *client.Client
-	// timeout of a read of one container's statistics.
-	timeout time.Duration
+	open    func() (*client.Client, error)
+	engine  *client.Client
+	options SamplerOptions
 	// clock is this process', by which the time between two reads is known whatever the node's is set to.
 	clock func() time.Time
 	// readings are the last ones, by container.
@@ -52,9 +55,17 @@ type reading struct {
 	memory       int64  // 0: not accounted
 }
 
+// SamplerOptions are the settings of a sampler. All are required.
+type SamplerOptions struct {
+	// Interval is the time between two samples.
+	Interval time.Duration
+	// Timeout bounds a request to the engine.
+	Timeout time.Duration
+}
+
 // NewSampler returns a sampler of the containers of the engine that open returns a client of, which does not connect.
-func NewSampler(open func() (*client.Client, error), timeout time.Duration) (*Sampler, error) {
-	s := &Sampler{open: open, timeout: timeout, clock: time.Now, readings: map[string]reading{}}
+func NewSampler(open func() (*client.Client, error), options SamplerOptions) (*Sampler, error) {
+	s := &Sampler{open: open, options: options, clock: time.Now, readings: map[string]reading{}}
 	return s, s.reopen()
 }
 
@@ -98,7 +109,7 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 	if err := s.identify(ctx); err != nil {
 		return nil, 0, err
 	}
-	listing, listed := context.WithTimeout(ctx, s.timeout)
+	listing, listed := context.WithTimeout(ctx, s.options.Timeout)
 	found, err := s.engine.ContainerList(listing, client.ContainerListOptions{Filters: client.Filters{}.Add("label", nodeLabel+"="+s.node)})
 	listed()
 	if err != nil {
@@ -131,7 +142,7 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 	wait.Wait()
 	report = &Report{Node: s.node, Tasks: []TaskUsage{}}
 	for _, id := range newest(now) {
-		if used, ok := usageBetween(s.readings[id], now[id]); ok {
+		if used, ok := usageBetween(s.readings[id], now[id], s.longest()); ok {
 			report.Tasks = append(report.Tasks, used)
 		}
 	}
@@ -139,6 +150,10 @@ func (s *Sampler) Sample(ctx context.Context) (report *Report, failed int, err e
 	report.At = time.Now().UTC()
 	return report, failed, nil
 }
+
+// longest is the longest window: an older reading begins none, as after an engine that did not answer for a while. The usage
+// of now would vanish in such a mean, and the agent refuses the report, for usage counts no longer than that by itself.
+func (s *Sampler) longest() time.Duration { return min(maxIntervals*s.options.Interval, maxWindow) }
 
 // newest returns the newest container of each task.
 func newest(readings map[string]reading) []string {
@@ -154,7 +169,7 @@ func (s *Sampler) identify(ctx context.Context) error {
 	if s.rounds++; s.node != "" && s.rounds%idEvery != 0 {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	info, err := s.engine.Info(ctx, client.InfoOptions{})
 	if err != nil {
@@ -169,7 +184,7 @@ func (s *Sampler) identify(ctx context.Context) error {
 
 // read reads the counters of a container.
 func (s *Sampler) read(ctx context.Context, id string) (reading, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	began := s.clock()
 	answer, err := s.engine.ContainerStats(ctx, id, client.ContainerStatsOptions{})
@@ -209,11 +224,11 @@ func workingSet(m *container.MemoryStats) int64 {
 }
 
 // usageBetween is the usage between two readings of a container; false: they are not of one
-// run, or the node's clock was set in between, so that nobody knows the time between them.
-func usageBetween(before, after reading) (TaskUsage, bool) {
+// run, too far apart, or the node's clock was set in between, so that nobody knows the time between them.
+func usageBetween(before, after reading, longest time.Duration) (TaskUsage, bool) {
 	window := after.at.Sub(before.at)
 	least, most := after.began.Sub(before.ended)-leastSkew, after.ended.Sub(before.began)+leastSkew
-	if before.at.IsZero() || window <= 0 || window > maxWindow || window < least || window > most || after.cpu < before.cpu {
+	if before.at.IsZero() || window <= 0 || window > longest || window < least || window > most || after.cpu < before.cpu {
 		return TaskUsage{}, false
 	}
 	cores := float64(after.cpu-before.cpu) / window.Seconds() // in billionths
