@@ -207,6 +207,9 @@ func TestCheckAnswer(t *testing.T) {
 		{"an hour old, where that is allowed", all(at(-time.Hour), func(q *setpoint.Asked, _ *setpointv1.RecommendResponse) { q.MaxSkew = 2 * time.Hour }), ""},
 		{"after the one before", before("0", -time.Second), ""},
 		{"before the one before", before("0", 5*time.Second), "evaluationTime"},
+		{"before the one before, of a service that does not say to which request", all(ids("1", ""), before("0", 5*time.Second)), "evaluationTime"},
+		{"before the one before, to this request, as after a clock that was set back", all(ids("1", "1"), before("0", 5*time.Minute)), ""},
+		{"before the one before, to the client's own id", all(ids("", "2"), before("0", 5*time.Second)), "evaluationTime"},
 		{"the one before", before("1", 0), "recommendationId"},
 		{"a change without a name", func(_ *setpoint.Asked, a *setpointv1.RecommendResponse) { a.RecommendationId = "" }, "recommendationId"},
 		{"a dry run without a name", func(q *setpoint.Asked, a *setpointv1.RecommendResponse) {

@@ -67,9 +67,10 @@ type scenario struct {
 }
 
 // fits reports whether a decision follows those of the scenario, for all that the agent knows: after a pause the service
-// may have begun its windows anew.
+// may have begun its windows anew, and where its clock was set back it has corrected the history.
 func (s *scenario) fits(d *agent.Decision) bool {
-	return s.target == d.Request.GetTarget() && d.At.Sub(s.at) <= 2*d.Period
+	since := d.At.Sub(s.at)
+	return s.target == d.Request.GetTarget() && since >= 0 && since <= 2*d.Period
 }
 
 // add adds the next decision. After an error the scenario is unchanged.

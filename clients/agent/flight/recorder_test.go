@@ -18,13 +18,16 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
+// at is the instant of decisions.
+var at = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
 // decision is a decision without a change.
 func decision() *agent.Decision {
 	return &agent.Decision{
-		Key: agent.Key{Kind: "Service", Namespace: "shop", Name: "web"}, At: time.Now(), Period: 10 * time.Second,
+		Key: agent.Key{Kind: "Service", Namespace: "shop", Name: "web"}, At: at, Period: 10 * time.Second,
 		Request: &setpointv1.RecommendRequest{Target: "clusters/demo/namespaces/shop/targets/web", RequestId: "1", TargetUid: "2"},
 		Answer: &setpointv1.RecommendResponse{
-			DesiredReplicas: 3, CurrentReplicas: 3, RecommendationId: "3", EvaluationTime: timestamppb.Now(),
+			DesiredReplicas: 3, CurrentReplicas: 3, RecommendationId: "3", EvaluationTime: timestamppb.New(at),
 			Explanation: &setpointv1.Explanation{},
 		},
 	}
@@ -153,6 +156,8 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 	shadow.Request.Target += agent.ShadowSuffix
 	late := decision()
 	late.At = late.At.Add(25 * time.Second)
+	earlier := decision()
+	earlier.At = earlier.At.Add(-5 * time.Minute)
 	for _, tt := range []struct {
 		name string
 		// seen is what follows the first reconcile of a new object, nil for a request without an answer.
@@ -163,6 +168,7 @@ func TestWhatCantBeReplayedIsLeftOut(t *testing.T) {
 		{"a decision of which nothing is known", []*agent.Decision{unsettled, decision()}, 1, 2},
 		{"a question without an answer", []*agent.Decision{nil, decision(), decision()}, 1, 2},
 		{"one after a pause, in which the service may have begun windows anew", []*agent.Decision{late}, 1, 1},
+		{"one before the last, by a clock that was set back", []*agent.Decision{earlier}, 1, 1},
 		{"a shadow, which has a history of its own", []*agent.Decision{shadow, shadow}, 1, 2},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -45,10 +45,10 @@ def check_answer(
     max_replicas, and so is the count without stages; a member of a fleet gets a share, or none if it is
     drained, and nobody else does; there are at most 32 adjustments with short
     texts; it names no other request; action is what the two say, and a change has a
-    recommendation of its own; its instant is near and not before that of the answer before; and
-    there is a status with the same counts. A field that is lost on the way reads as zero: so does a
-    count. Call it before an answer is applied or reported. The Go client also checks what else a
-    status may hold, for who stores it.
+    recommendation of its own; its instant is near, and not before that of the answer before unless it
+    names the request; and there is a status with the same counts. A field that is lost on the way
+    reads as zero: so does a count. Call it before an answer is applied or reported. The Go client
+    also checks what else a status may hold, for who stores it.
 
     now is the caller's clock, in seconds since 1970, the system's if None; max_skew is how far the
     answer's instant may be from it, or from the request's evaluation_time; previous is the last
@@ -161,7 +161,9 @@ class _Checker:
         if abs(_seconds(at) - self._near()) > self.max_skew:
             _wrong(field, f"more than {self.max_skew:g} s from now: an old answer, or a clock is wrong")
         before = self.previous
-        if before is not None and before.HasField("evaluation_time") and _seconds(at) < _seconds(before.evaluation_time) - _INSTANCES_DIFFER:
+        # An answer that names the request is none of before: the service's clock was set back.
+        named = self.answer.request_id != "" and self.answer.request_id == self.request.request_id
+        if before is not None and before.HasField("evaluation_time") and not named and _seconds(at) < _seconds(before.evaluation_time) - _INSTANCES_DIFFER:
             _wrong(field, "before that of the answer before")
 
     def status(self) -> None:

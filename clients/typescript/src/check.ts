@@ -39,7 +39,7 @@ export interface Asked {
  * Throws an AnswerError where the answer can't be one to the request: current replicas are those
  * that were sent; desired ones are those, or from minReplicas to maxReplicas, and so is the count
  * without stages; a member of a fleet gets a share, or none if it is drained, and nobody else does; there are at most 32 adjustments with short texts; it names no other request; action is what the two say, and a change has a recommendation of its own; its instant
- * is near and not before that of the answer before; and there is a status with the same counts.
+ * is near, and not before that of the answer before unless it names the request; and there is a status with the same counts.
  * A field that is lost on the way reads as zero: so does a count. Call it before an answer is
  * applied or reported. The Go client also checks what else a status may hold, for who stores it.
  */
@@ -187,7 +187,9 @@ class Checker {
       wrong(field, `more than ${limit / 1000} s from now: an old answer, or a clock is wrong`);
     }
     const before = this.asked.previous?.evaluationTime;
-    if (before && milliseconds(at) < milliseconds(before) - instancesDifferMs) {
+    // An answer that names the request is none of before: the service's clock was set back.
+    const named = (this.answer.requestId ?? "") !== "" && this.answer.requestId === this.request.requestId;
+    if (before && !named && milliseconds(at) < milliseconds(before) - instancesDifferMs) {
       wrong(field, "before that of the answer before");
     }
   }

@@ -97,6 +97,24 @@ func TestTamperedAnswersAreRefused(t *testing.T) {
 	})
 }
 
+// An answer of before the last one is refused, unless it names the request: then the service's clock was set back.
+func TestAnAnswerOfBeforeTheLast(t *testing.T) {
+	each(t, func(t *testing.T, l language) {
+		c := l.start(t)
+		now := time.Now()
+		q, named := question(now)
+		_, last := question(now.Add(5 * time.Minute))
+		last.RecommendationId = "0"
+		unnamed := proto.CloneOf(named)
+		unnamed.RequestId = nil
+		for a, want := range map[*setpointv1.RecommendResponse]string{named: "ok", unnamed: "evaluationTime"} {
+			if got := verdict(t, c, now, q, a, last, false); got != want {
+				t.Errorf("of the request %q: %s, want %s", a.GetRequestId(), got, want)
+			}
+		}
+	})
+}
+
 // valid reports whether an answer can be handed over as JSON.
 func valid(a *setpointv1.RecommendResponse) bool {
 	again := &setpointv1.RecommendResponse{}
