@@ -5,6 +5,7 @@ import (
 	"compress/gzip"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strings"
 )
@@ -44,11 +45,8 @@ func (f *file) Write(line []byte) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f.open == nil {
-		// An earlier rotation failed half way; retry.
-		if err := f.reopen(); err != nil {
-			return 0, err
-		}
+	if err := f.look(); err != nil {
+		return 0, err
 	}
 	if f.size > 0 && f.size+int64(len(data)) > f.maxBytes {
 		if err := f.rotate(); err != nil {
@@ -61,6 +59,24 @@ func (f *file) Write(line []byte) (int, error) {
 	}
 	f.size += int64(len(data))
 	return len(line), nil
+}
+
+// look makes sure that the open file is the one of the name: somebody may have taken it away to replay it, and what is written
+// to it then is seen by nobody. It also notes the size, which somebody may have cut.
+func (f *file) look() error {
+	if f.open == nil { // an earlier rotation failed half way
+		return f.reopen()
+	}
+	own, err := f.open.Stat()
+	if err != nil {
+		return err
+	}
+	named, err := os.Stat(f.name)
+	if err == nil && !os.SameFile(own, named) || errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(f.close(), f.reopen())
+	}
+	f.size = own.Size()
+	return nil
 }
 
 func (f *file) encoded(line []byte) ([]byte, error) {
