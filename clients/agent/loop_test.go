@@ -262,7 +262,7 @@ func TestACountThatDoesNotFollowIsToldOf(t *testing.T) {
 		if got := warned(2); got != "" {
 			t.Errorf("after two periods: %q", got)
 		}
-		if got := warned(4); !strings.Contains(got, "changes of the count, and it is still 4") {
+		if got := warned(4); !strings.Contains(got, "changes of the count, and after each it was 4 again") {
 			t.Errorf("after six periods: %q", got)
 		}
 		if n := lines.FilterMessage("the count does not follow").Len(); n == 0 {
@@ -273,6 +273,36 @@ func TestACountThatDoesNotFollowIsToldOf(t *testing.T) {
 			t.Errorf("once it follows: %d replicas, %q", p.Replicas("web"), got)
 		}
 	})
+}
+
+// A count that is set back after a while, as by a deployment of Nomad that fails, is told of when it is back, and not where the
+// platform has kept it for long.
+func TestACountThatIsSetBackLaterIsToldOf(t *testing.T) {
+	t.Parallel()
+	for keeps, tells := range map[time.Duration]bool{10 * time.Minute: true, time.Hour: false} {
+		t.Run(keeps.String(), func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				p := &ignoring{Fake: &agenttest.Fake{}}
+				p.Create(agenttest.Workload{Name: "web", Replicas: 4})
+				p.Want("web", 7)
+				core, lines := observer.New(zap.WarnLevel)
+				drive(t, p, agenttest.NewService(testserver.Start(t).Recommendations), agent.Options{Period: agenttest.Period, Log: zap.New(core)}, agent.DriverOptions{})
+				for back := range 5 {
+					time.Sleep(keeps)
+					synctest.Wait()
+					if got := p.warning.Load().(string); got != "" || p.Replicas("web") != 7 {
+						t.Errorf("while the platform keeps it: %d replicas, %q", p.Replicas("web"), got)
+					}
+					told := lines.FilterMessage("the count does not follow").Len()
+					if want := map[bool]int{true: max(0, back-2)}[tells]; told != want {
+						t.Errorf("%d lines after it was back %d times, want %d: %v", told, back, want, lines.All())
+					}
+					p.Scale("web", 4)
+				}
+			})
+		})
+	}
 }
 
 // rival asks about the agent's target, with another count, before each report.

@@ -310,19 +310,13 @@ func (r *reconcile) carryOut(ctx context.Context, e *evaluation) (moved bool, ou
 	return false, outcome
 }
 
-// follow warns when a platform takes counts that the workload does not get.
+// follow warns when a platform takes counts that the workload does not get, or keeps for a while only.
 func (r *reconcile) follow(e *evaluation) {
-	k, current := &r.st.counts, e.Answer.GetCurrentReplicas()
-	if k.from != current || k.unchanged > maxMoved {
-		*k = takenCounts{from: current}
-	}
-	if k.unchanged++; e.Applied {
-		k.changes, k.unchanged = k.changes+1, 0
-	}
-	if k.changes <= maxMoved {
+	undone := r.st.counts.see(e)
+	if undone < maxMoved {
 		return
 	}
-	text := fmt.Sprintf("the platform has taken %d changes of the count, and it is still %d: it does not follow, or somebody sets it back", k.changes-1, current)
+	text := fmt.Sprintf("the platform has taken %d changes of the count, and after each it was %d again: it does not follow, or somebody sets it back", undone, e.Answer.GetCurrentReplicas())
 	r.once.say(r.log, zapcore.WarnLevel, "the count does not follow", "", zap.String("problem", text))
 	warned := *r.o
 	warned.Warning = strings.TrimPrefix(warned.Warning+"; "+text, "; ")

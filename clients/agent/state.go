@@ -64,7 +64,7 @@ type state struct {
 	eventAt     time.Time
 	// moved is the number of consecutive reconciles whose counts others had changed.
 	moved int
-	// counts are those that the platform took since the count was another one.
+	// counts is the last change of the count that the platform took.
 	counts takenCounts
 	// fault is the error of the last decision.
 	fault string
@@ -78,10 +78,39 @@ type state struct {
 	madeDue bool      // guarded by states.mu; makes due ignore the end of the reconcile in flight
 }
 
-// takenCounts are the changes of a count that the platform took, and the decisions since the last of them.
+// takenCounts is the last change of a count that the platform took. The zero value: none that matters.
 type takenCounts struct {
-	from               int32
-	changes, unchanged int
+	from, to int32
+	at       time.Time
+	// undone is how many changes in a row ended with the count that was before them, and back reports whether the last one
+	// has. content counts the decisions in a row to leave it there.
+	undone, content int
+	back            bool
+}
+
+// see takes a decision in. It returns how many changes in a row were undone, if the count is now what it was before them.
+func (k *takenCounts) see(e *evaluation) (undone int) {
+	current := e.Answer.GetCurrentReplicas()
+	switch {
+	case k.at.IsZero():
+	case current == k.from:
+		if !k.back {
+			k.back, k.undone = true, k.undone+1
+		}
+		if k.content++; e.changes() {
+			k.content = 0
+		}
+		undone = k.undone
+	case current != k.to, e.Applied, e.answered.Sub(k.at) > restAfter: // others want another count, or it stayed
+		*k = takenCounts{}
+	}
+	switch {
+	case e.Applied:
+		*k = takenCounts{from: current, to: e.Answer.GetDesiredReplicas(), at: e.answered, undone: undone}
+	case k.content > maxMoved:
+		*k = takenCounts{}
+	}
+	return undone
 }
 
 // states has the states of all objects.
