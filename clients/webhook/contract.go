@@ -289,18 +289,29 @@ var observed = []string{"scale", "pods", "podMetrics", "customMetrics", "externa
 // maxSampleAge is the age from which a value of a metric is no longer used.
 const maxSampleAge = 5 * time.Minute
 
+// untimely says why a value of an instant is no longer used; nil: it is. One that is ahead by more than both clocks may
+// differ, as of a clock that shows another zone's time, would not count as old for as long.
+func untimely(at *timestamppb.Timestamp, now time.Time) error {
+	if at == nil {
+		return nil
+	}
+	switch age := now.Sub(at.AsTime()); {
+	case age > maxSampleAge:
+		return fmt.Errorf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
+	case age < -Window:
+		return fmt.Errorf("the value is of %s, which is still to come: is the time in UTC, and the clock right?", at.AsTime().UTC().Format(time.RFC3339))
+	}
+	return nil
+}
+
 // withoutUnusable turns values that nothing should be decided by into errors of the spec's metrics that they are of:
-// those that would be taken for an overflow, or for less than no usage, and old ones. A pod with old
+// those that would be taken for an overflow, or for less than no usage, and untimely ones. A pod with untimely
 // usage has no sample: that of others may be recent.
 func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
 	metrics := req.GetSpec().GetMetrics()
 	wrong := make([]error, len(metrics))
-	old := func(at *timestamppb.Timestamp) bool { return at != nil && now.Sub(at.AsTime()) > maxSampleAge }
 	unusable := func(value string, at *timestamppb.Timestamp, takes func(*setpointv1.MetricSpec) bool) bool {
-		err := samples.CheckValue(value)
-		if err == nil && old(at) {
-			err = fmt.Errorf("the value is of %s, more than %s ago", at.AsTime().UTC().Format(time.RFC3339), maxSampleAge)
-		}
+		err := cmp.Or(samples.CheckValue(value), untimely(at, now))
 		for i, m := range metrics {
 			if err != nil && takes(m) {
 				wrong[i] = err
@@ -324,7 +335,7 @@ func withoutUnusable(req *setpointv1.RecommendRequest, now time.Time) {
 				})
 			}
 		}
-		return old(pod.Timestamp)
+		return untimely(pod.Timestamp, now) != nil
 	})
 	for i, m := range metrics {
 		if wrong[i] != nil {

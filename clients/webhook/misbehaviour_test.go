@@ -420,6 +420,8 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 		"a negative value":   {"-50", "", "the value is negative, which the controller would take for an overflow: report 0 or more"},
 		"an overflow":        {"1e18", "", "the value is beyond"},
 		"an old value":       {"50", "1999-12-31T12:00:00Z", "the value is of 1999-12-31T12:00:00Z, more than 5m0s ago"},
+		"one to come":        {"50", "2000-01-01T02:00:00Z", "the value is of 2000-01-01T02:00:00Z, which is still to come"},
+		"one a little ahead": {"50", "2000-01-01T00:00:59Z", ""},
 		"a value of now":     {"50", "2000-01-01T00:00:00Z", ""},
 		"one without a time": {"50", "", ""},
 	} {
@@ -459,7 +461,7 @@ func TestAValueThatNothingShouldBeDecidedBy(t *testing.T) {
 				}
 				values, samples, want := 3, 1, "[]"
 				switch {
-				case name == "an old value": // a pod with old usage has no sample
+				case name == "an old value", name == "one to come": // a pod with such usage has no sample
 					values, samples, want = 0, 0, "[External:queue Pods:depth]"
 				case tt.want != "":
 					values, want = 0, "[External:queue Pods:depth ContainerResource:cpu:app]"
