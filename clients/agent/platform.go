@@ -20,7 +20,7 @@ type Key = shadow.Key
 
 // Platform runs workloads. Calls may be concurrent, but never two for one object. The context of each ends after
 // three times Options.RequestTimeout. A call that panics, or returns nil without an error, fails for its object; the
-// others go on.
+// others go on. A panic of a goroutine that a call starts ends the agent, unless that recovers it.
 type Platform interface {
 	// Object reads an object's settings. It is called again before a count is applied, which is not applied
 	// if the object has changed. The error is ErrGone if it no longer exists. before is
