@@ -316,6 +316,8 @@ var cases = []struct {
 	// The API server's default of a request is the limit.
 	{"sidecar-in-average", autoscaler(1, 5, onCPU, "") + deployment("", plain+`, {name: proxy, resources: {limits: {cpu: "1"}}}`), autoscaler(1, 5, onCPU, "") + deployment("", plain),
 		"app 500m + proxy 1000m", nil},
+	{"sidecar-in-average", autoscaler(1, 5, strings.Replace(onCPU, "cpu", "memory", 1), "") + deployment("", `{name: app, resources: {requests: {memory: 1536Mi}}}, {name: proxy, resources: {requests: {memory: 0.5Gi}}}`),
+		autoscaler(1, 5, strings.Replace(onCPU, "cpu", "memory", 1), "") + deployment("", `{name: app, resources: {requests: {memory: 1536Mi}}}`), "app 1536Mi + proxy 512Mi: if only the largest works", nil},
 	{"target-unreachable", autoscaler(1, 9, strings.Replace(onCPU, "60", "95", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
 		autoscaler(1, 9, strings.Replace(onCPU, "60", "90", 1), "") + deployment("", `{name: app, resources: {requests: {cpu: 500m}, limits: {cpu: 520m}}}`),
 		"limit 520m ÷ request 500m = 104 %, needed: above target 95 % × (1 + tolerance 0.1) = 104.5 %", func(t *testing.T, a *simulation.Autoscaler) string {
@@ -482,6 +484,7 @@ var cases = []struct {
 			return want(with, run(t, a, total(2), 2*time.Hour, 0, 2, 3600, 2, 3600, 80))
 		}},
 	{"series-unselected", autoscaler(1, 5, series, ""), autoscaler(1, 5, onTotal, ""), "no selector", nil},
+	{"series-unselected", autoscaler(1, 5, strings.Replace(series, "name: load", "name: load, selector: {}", 1), ""), autoscaler(1, 5, strings.Replace(series, "name: load", "name: load, selector: {matchExpressions: [{key: app, operator: Exists}]}", 1), ""), "no selector", nil},
 	{"series-unselected", "spec: {maxReplicas: 5, metrics: [" + series + "]}\n", "spec: {maxReplicas: 5, metrics: [" + series + "]}\nqueries: [{metric: \"External:load\", source: http://prometheus:9090, query: load}]\n", "no selector", nil},
 }
 
@@ -717,6 +720,28 @@ func TestFindings(t *testing.T) {
 	for _, r := range Rules {
 		if !covered[r.ID] {
 			t.Errorf("%s: has no case", r.ID)
+		}
+	}
+}
+
+// Since when a version is gone is a version of Kubernetes.
+func TestVersionsThatAreGone(t *testing.T) {
+	t.Parallel()
+	manifest := autoscaler(1, 5, onCPU, "")
+	spec, _, _ := strings.Cut(strings.Replace(manifest, "scaleTargetRef", "scaleRef", 1), "  metrics:")
+	for version, text := range map[string]string{"v2beta1 1.25": "", "v2beta2 1.26": manifest, "v1beta1 1.6": spec} {
+		version, since, _ := strings.Cut(version, " ")
+		group := "autoscaling/"
+		switch version {
+		case "v1beta1":
+			group = "extensions/"
+		case "v2beta1":
+			text = strings.Replace(manifest, "target: {type: Utilization, averageUtilization: 60}", "targetAverageUtilization: 60", 1)
+		}
+		found := checkIn(t, strings.Replace(text, "autoscaling/v2", group+version, 1), "")
+		want := group + version + " is not served by Kubernetes " + since + " and later"
+		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Rule == "superseded-version" && f.Message == want }) {
+			t.Errorf("%s: %v", want, found)
 		}
 	}
 }

@@ -217,10 +217,9 @@ func requestTiny(s *subject) {
 		if len(without) > 0 || request <= 0 {
 			return
 		}
-		unit := func(milli int64) string { return fmt.Sprintf("%dm", milli) }
+		unit := func(milli int64) string { return amountOf(m.Resource, milli) }
 		least := int64(tinyCPU)
 		if m.Resource == "memory" {
-			unit = func(milli int64) string { return decimals(float64(milli)/1000/(1<<20)) + "Mi" }
 			least = tinyMemory
 		}
 		switch {

@@ -232,7 +232,7 @@ func selectorsOverlap(s *subject) {
 
 // gone are the versions of autoscalers that are not served any more, and since when.
 var gone = map[string]string{
-	"autoscaling/v2beta1": "1.25", "autoscaling/v2beta2": "1.26", "extensions/v1beta1": "1.25 and long before",
+	"autoscaling/v2beta1": "1.25", "autoscaling/v2beta2": "1.26", "extensions/v1beta1": "1.6",
 }
 
 func supersededVersion(s *subject) {
@@ -372,7 +372,7 @@ func sidecarInAverage(s *subject) {
 		for _, c := range s.containers() {
 			q := c.Requests[m.Resource]
 			sum, largest = sum+q, max(largest, q)
-			parts = append(parts, fmt.Sprintf("%s %dm", c.Name, q))
+			parts = append(parts, c.Name+" "+amountOf(m.Resource, q))
 		}
 		if largest == 0 || sum == largest {
 			return
@@ -742,8 +742,13 @@ func periodAboveWindow(s *subject) {
 
 func seriesUnselected(s *subject) {
 	for i := range s.spec.Metrics {
-		if m := &s.spec.Metrics[i]; m.Type == recommender.ExternalMetric && m.Metric.Selector == nil && !slices.Contains(s.Queried, "External:"+m.Metric.Name) {
+		if m := &s.spec.Metrics[i]; m.Type == recommender.ExternalMetric && selectsAll(m.Metric.Selector) && !slices.Contains(s.Queried, "External:"+m.Metric.Name) {
 			s.report(fmt.Sprintf("spec.metrics[%d].external.metric", i), fmt.Sprintf("all series of %s are added up", m.Metric.Name), "no selector: every series of the name counts")
 		}
 	}
+}
+
+// selectsAll reports whether a selector leaves nothing out: an empty one, too.
+func selectsAll(s *recommender.LabelSelector) bool {
+	return s == nil || len(s.MatchLabels)+len(s.MatchExpressions) == 0
 }

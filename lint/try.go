@@ -365,6 +365,14 @@ func decimals(f float64) string {
 	return strconv.FormatFloat(math.Round(f*100)/100, 'f', -1, 64)
 }
 
+// amountOf is what a container requests or may use of a resource, in the unit that people write.
+func amountOf(resource string, milli int64) string {
+	if resource == "memory" {
+		return decimals(float64(milli)/1000/(1<<20)) + "Mi"
+	}
+	return fmt.Sprintf("%dm", milli)
+}
+
 // asWritten is a tolerance, or what it leaves of 1, as people write it.
 func asWritten(f float64) string { return printable.Figures(f, 6) }
 
