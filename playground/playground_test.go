@@ -239,7 +239,7 @@ func TestProblemsHaveTheirLines(t *testing.T) {
 		{"another kind", world, "apiVersion: v1\nkind: Pod\nspec: {}\n", playground.Problem{In: "A", Line: 2, Path: "kind", Text: "must be HorizontalPodAutoscaler or Autoscaler"}},
 		{"a stored spec", world, "period: 10s\nspec:\n  maxReplicas: -1\n", playground.Problem{In: "A", Line: 3, Path: "spec.maxReplicas", Text: "Invalid value: -1: must be greater than or equal to 1"}},
 		{"a stored spec with a key that is not known", world, "spec:\n  maxReplicas: 1\nstage: {}\n", playground.Problem{In: "A", Line: 3, Text: "unknown key stage, did you mean stages?"}},
-		{"a stored spec with options", world, "spec:\n  maxReplicas: 1\noptions: {}\n", playground.Problem{In: "A", Line: 3, Path: "options", Text: "are read from manifests here, and by setpoint simulate: leave them out"}},
+		{"a stored spec with an option's value", world, "spec:\n  maxReplicas: 1\noptions:\n  tolerance: much\n", playground.Problem{In: "A", Line: 4, Path: "options.tolerance", Text: `Invalid value: "much": must be a decimal number or a quantity, such as 0.1 or 100m`}},
 		{"a stored fleet", world, "spec:\n  maxReplicas: 1\nfleet:\n  members: []\n", playground.Problem{In: "A", Line: 4, Path: "fleet", Text: ofFleet}},
 		{"an annotated member", world, strings.Replace(sound, "{name: web}", "\n  name: web\n  annotations:\n    setpoint.dev/fleet: clusters/a/namespaces/b/targets/c", 1), playground.Problem{In: "A", Line: 6, Path: "metadata.annotations.setpoint.dev/fleet", Text: ofFleet}},
 		{"a member", world, "apiVersion: autoscaling.setpoint.dev/v1\nkind: Autoscaler\nspec:\n  maxReplicas: 3\n  fleet: clusters/a/namespaces/b/targets/c\n", playground.Problem{In: "A", Line: 5, Path: "spec.fleet", Text: ofFleet}},

@@ -108,9 +108,11 @@ func (s *spec) unnamed(root document.Value) bool {
 		}
 		root.Map(fields...)
 	}
-	switch options, given := parts["options"]; {
-	case wrapped && given:
-		options.Refuse("are read from manifests here, and by setpoint simulate: leave them out")
+	if options, given := parts["options"]; given && wrapped {
+		s.options = &setpointv1.RecommendOptions{}
+		reader{seconds: true}.message(options, s.options)
+	}
+	switch {
 	case wrapped:
 		s.specOf(body, false)
 	case bare:

@@ -11,6 +11,7 @@ import (
 	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/lint"
+	"github.com/setpoint-dev/setpoint/simulation"
 )
 
 const stagedBody = `
@@ -210,5 +211,35 @@ func TestStagesOfAStepAreExplained(t *testing.T) {
 	q.Ask = "simulate"
 	if got = q.answer(); got.Run == nil || len(got.Run.Runs) != 1 || !slices.Contains(got.Run.Runs[0].CauseNames, "combine MIN") {
 		t.Errorf("%+v, %+v", got.Problems, got.Run)
+	}
+}
+
+// The options of a stored spec and of a request are those that the command reads, and what it refuses is refused.
+func TestOptionsAreThoseOfTheCommand(t *testing.T) {
+	t.Parallel()
+	for options, sound := range map[string]bool{
+		`{}`: true,
+		`{profile: v1.28, tolerance: 0.05, cpuInitializationPeriod: 10s, initialReadinessDelay: "0s", downscaleStabilization: 60.5s, upscaleDelay: 1s, downscaleDelay: 2s}`: true,
+		`{scaleToZero: true, tolerance: "50m"}`: true,
+		`{downscaleStabilization: 1m}`:          false, `{downscaleStabilization: 60}`: false, `{profile: v9}`: false, `{tolerance: much}`: false, `{tolerence: 0.1}`: false, `{scaleToZero: 1}`: false,
+	} {
+		for _, beside := range []string{"period: 10s", "scale: {specReplicas: 3}"} {
+			text := beside + "\noptions: " + options + "\nspec:" + strings.Replace(stagedBody, "minReplicas: 0", "minReplicas: 1", 1)
+			a := &asked{}
+			a.spec(SpecText{Name: "A", Text: text}, "")
+			read, err := hpa.ReadOne("a.yaml", strings.NewReader(text))
+			var want *simulation.Autoscaler
+			if err == nil {
+				want, err = read.Engine(nil)
+			}
+			switch {
+			case (len(a.problems) == 0) != sound || (err == nil) != sound:
+				t.Errorf("%v, and the command says %v of\n%s", a.problems, err, text)
+			case !sound && a.problems[0].Line != 2:
+				t.Errorf("the line of %+v in\n%s", a.problems[0], text)
+			case sound && !reflect.DeepEqual(a.specs[0].autoscaler.Options, want.Options):
+				t.Errorf("%+v, the command has %+v of\n%s", a.specs[0].autoscaler.Options, want.Options, text)
+			}
+		}
 	}
 }
