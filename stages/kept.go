@@ -28,8 +28,11 @@ func KeptOf(state []byte, adjusted bool, turns []int64, direction int) *Kept {
 // mostTurns is how many turns a record keeps.
 const mostTurns = 16
 
-// Recommend decides with these stages, or without any as the engine.
+// Recommend decides with these stages, or without any as the engine. The history is nil for a new target.
 func (k *Kept) Recommend(a Around, now time.Time, in *recommender.Input, history *recommender.History) (recommender.Decision, recommender.History) {
+	if history == nil {
+		history = &recommender.History{}
+	}
 	if p := history.Pending; p != nil && in.ScaleError == nil && in.Scale.SpecReplicas == p.To {
 		k.applied(p)
 	}

@@ -1,6 +1,7 @@
 package stages_test
 
 import (
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -52,6 +53,21 @@ func TestKeptTurns(t *testing.T) {
 				t.Errorf("%d, want %d", last.Desired, c.want)
 			}
 		})
+	}
+}
+
+// A new target has no history: nil, as the engine takes it.
+func TestKeptBeginsWithoutAHistory(t *testing.T) {
+	for _, plan := range []*stages.Plan{nil, {WindowThroughFailures: true}} {
+		g := newTarget(t)
+		g.in.Readings = []recommender.Readings{{Values: []recommender.Value{{Milli: 100_000}}}}
+		g.in.Scale = recommender.Scale{SpecReplicas: 4, StatusReplicas: 4}
+		var one, other stages.Kept
+		want, wantNext := one.Recommend(stages.Around{Plan: plan}, noon, &g.in, &recommender.History{})
+		got, next := other.Recommend(stages.Around{Plan: plan}, noon, &g.in, nil)
+		if got.Desired != 8 || !reflect.DeepEqual(got, want) || !reflect.DeepEqual(next, wantNext) {
+			t.Errorf("%+v: got %+v, %+v\nwant %+v, %+v", plan, got, next, want, wantNext)
+		}
 	}
 }
 
