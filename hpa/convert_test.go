@@ -109,6 +109,13 @@ func TestInputsAreReadAsTheServiceReadsThem(t *testing.T) {
 	if _, _, err := read.Input(snapshot, nil); err == nil || !strings.Contains(err.Error(), "another object") {
 		t.Errorf("another object: %v", err)
 	}
+	empty := &hpa.Autoscaler{}
+	if _, err := empty.Engine(nil); err == nil || err.Error() != "the autoscaler has no Object" {
+		t.Errorf("no object: %v", err)
+	}
+	if _, _, err := empty.Input(snapshot, nil); err == nil || err.Error() != "the autoscaler has no Object" {
+		t.Errorf("no object, but another one: %v", err)
+	}
 }
 
 // Whatever says that tolerance and those stages, the input and the engine's autoscaler have them; odd quantities are noted.

@@ -35,6 +35,7 @@ func TestErrorsHaveTheirLines(t *testing.T) {
 		"of two documents, the second's": {"kind: HorizontalPodAutoscaler\napiVersion: autoscaling/v2\nspec: {maxReplicas: 1}\n---\n" + strings.Replace(manifest, "minReplicas: 5", "minReplica: 5", 1), []string{
 			`h.yaml:10: document 2: unknown field "spec.minReplica"`,
 		}},
+		"a page of stored specs": {"targetSpecs:\n- spec: {maxReplicas: 3}\n- spec:\n    maxReplicas: 0\n", []string{"h.yaml:4: targetSpecs[1]: looks like a stored spec: spec.maxReplicas: "}},
 		"what is no YAML":        {strings.Replace(manifest, "  maxReplicas", " maxReplicas", 1) + wrapped, []string{"h.yaml: line 7: did not find expected key"}},
 		"of two documents, none": {manifest + wrapped + "---\nmaxReplicas: 0\n" + metrics, []string{"looks like the spec itself: maxReplicas: "}},
 	} {

@@ -22,6 +22,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/restjson"
@@ -57,9 +58,9 @@ func Read(name string, r io.Reader) ([]*Autoscaler, error) {
 	dump := &manifest.Dump{Own: true}
 	stored := make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	dump.Other = Other(name, stored)
-	var head Head
+	var head document.Head
 	if err := dump.Read(name, io.TeeReader(r, &head), manifest.Autoscalers); err != nil {
-		return nil, Lined(name, head.Bytes(), err)
+		return nil, document.Lined(name, head.Bytes(), err)
 	}
 	out := make([]*Autoscaler, len(dump.Autoscalers))
 	for i, object := range dump.Autoscalers {
@@ -79,7 +80,7 @@ func Dumped(file string, dump *manifest.Dump, object *autoscalingv2.HorizontalPo
 		if err != nil {
 			return nil, fmt.Errorf("%s: %s/%s: %w", file, object.Namespace, object.Name, err)
 		}
-		stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object), Stages: stages}
+		stored = &setpointv1.TargetSpec{Spec: kubernetes.SpecToProto(&object.Spec), Options: dump.Options(object), Stages: stages, Period: dump.Period(object)}
 	}
 	return &Autoscaler{File: file, Object: object, Stored: stored}, nil
 }
@@ -88,12 +89,24 @@ func Dumped(file string, dump *manifest.Dump, object *autoscalingv2.HorizontalPo
 func ReadOne(name string, r io.Reader) (*Autoscaler, error) {
 	all, err := Read(name, r)
 	if err == nil && len(all) != 1 {
-		err = fmt.Errorf("%s: holds %d autoscalers, not one", name, len(all))
+		err = fmt.Errorf("%s: holds %d autoscalers, not one%s", name, len(all), listed(all))
 	}
 	if err != nil {
 		return nil, err
 	}
 	return all[0], nil
+}
+
+// listed names the first autoscalers of several.
+func listed(all []*Autoscaler) (text string) {
+	const most = 5
+	for i, a := range all[:min(len(all), most)] {
+		text += map[bool]string{true: ": ", false: ", "}[i == 0] + a.Object.Namespace + "/" + a.Object.Name
+	}
+	if len(all) > most {
+		text += fmt.Sprintf(" and %d more", len(all)-most)
+	}
+	return text
 }
 
 // Named reports whether the file says which target a stored spec is of, so that Object's name is not the file's.
@@ -122,12 +135,15 @@ func (a *Autoscaler) Engine(options *setpointv1.RecommendOptions) (*simulation.A
 	if options == nil {
 		options = stored.GetOptions()
 	}
-	read, violations := fromMessages(a.Object.Namespace, message(&a.Object.Spec), options, stored, Structure("stages", stored.GetStages()))
+	read, violations := fromMessages(a.Object.Namespace, message(&a.Object.Spec), options, stored, validation.StructureAt("stages", stored.GetStages()))
 	return read, a.errorOf(violations)
 }
 
 // stored is Stored, or of an object that was not read here what its annotation says.
 func (a *Autoscaler) stored() (*setpointv1.TargetSpec, error) {
+	if a.Object == nil {
+		return nil, errors.New("the autoscaler has no Object")
+	}
 	if a.Stored != nil {
 		return a.Stored, nil
 	}
@@ -140,16 +156,7 @@ func (a *Autoscaler) errorOf(violations []Violation) error {
 	if a.File == "" {
 		return errorOf("", violations)
 	}
-	return Lined(a.File, a.head, errorOf(a.File+": ", violations))
-}
-
-// Structure returns what validation.Structure says of a stored spec's field.
-func Structure(field string, message proto.Message) []Violation {
-	violations := validation.Structure(message)
-	for i := range violations {
-		violations[i].Field = field + "." + violations[i].Field
-	}
-	return violations
+	return document.Lined(a.File, a.head, errorOf(a.File+": ", violations))
 }
 
 // errorOf is nil without violations, else a line for each, after the place.

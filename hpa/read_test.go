@@ -86,6 +86,17 @@ func TestNamesMayBeShort(t *testing.T) {
 	}
 }
 
+// The time between decisions of an Autoscaler is that of its stored spec: setpoint specs set and fleet create store it.
+func TestThePeriodOfAnAutoscalerIsRead(t *testing.T) {
+	t.Parallel()
+	for more, want := range map[string]float64{"": 0, "  syncPeriodSeconds: 60\n": 60} {
+		got, err := hpa.ReadOne("w.yaml", strings.NewReader(forms["an Autoscaler"]+more))
+		if err != nil || got.Stored.GetPeriod().AsDuration().Seconds() != want {
+			t.Errorf("%q: %v, %v", more, err, got.Stored.GetPeriod())
+		}
+	}
+}
+
 // Services once wrote an empty list of policies for rules without any. Their backups can be stored; elsewhere such a list
 // is refused, as Kubernetes does.
 func TestBackupsOfEarlierVersionsAreRead(t *testing.T) {
@@ -149,7 +160,7 @@ period: 0s
 		{"an empty object", "{}", []string{"its keys are none"}},
 		{"another kind", "apiVersion: v1\nkind: Service", []string{"expected HorizontalPodAutoscaler (autoscaling/v2), found Service (v1)"}},
 		{"a list", "- maxReplicas: 3", []string{"expected a Kubernetes object, found"}},
-		{"two", forms["the spec itself"] + "---\n" + forms["a manifest"], []string{"holds 2 autoscalers, not one"}},
+		{"two", forms["the spec itself"] + "---\n" + forms["a manifest"], []string{"holds 2 autoscalers, not one: default/f, shop/worker"}},
 		{"the second document", forms["the spec itself"] + "---\nperiod: 1s", []string{"document 2: looks like a stored spec: spec: Required value"}},
 	} {
 		_, err := hpa.ReadOne("f.yaml", strings.NewReader(tt.text))

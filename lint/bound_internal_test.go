@@ -6,14 +6,14 @@ import (
 	"testing"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 )
 
 // Of a file that is too large to be looked at for lines, errors name the object.
 func TestErrorsOfLargeFilesNameTheObject(t *testing.T) {
 	t.Parallel()
-	text := strings.Replace(autoscaler(5, 2, onCPU, ""), "spec:", "#"+strings.Repeat(" ", hpa.MaxLined)+"\nspec:", 1)
+	text := strings.Replace(autoscaler(5, 2, onCPU, ""), "spec:", "#"+strings.Repeat(" ", document.MaxLined)+"\nspec:", 1)
 	l := Linter{Options: given(&setpointv1.RecommendOptions{})}
 	fatal.If(t, l.Read("f.yaml", strings.NewReader(text)))
 	if _, err := l.Check(t.Context()); err == nil || !strings.HasPrefix(err.Error(), "f.yaml: shop/web: spec.maxReplicas: ") {

@@ -9,10 +9,10 @@ import (
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	"github.com/setpoint-dev/setpoint/fleet"
-	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
 )
 
@@ -36,7 +36,7 @@ func (l *Linter) readFleets() {
 		}
 		read := &readFleet{}
 		of, more := conversion.Fleet(stored.GetName(), stored, &recommender.Input{Namespace: a.Namespace, Spec: a.Spec, Options: a.Options})
-		violations := append(hpa.Structure("fleet", stored.GetFleet()), more...)
+		violations := append(validation.StructureAt("fleet", stored.GetFleet()), more...)
 		for _, v := range violations {
 			read.problems = append(read.problems, errors.New(v.String()))
 		}

@@ -8,7 +8,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
-	"github.com/setpoint-dev/setpoint/hpa"
 	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
@@ -28,7 +27,7 @@ type manifests map[[3]string][]place
 // read finds the places of a file's autoscalers, of which found were read; kind is empty for those that are no
 // manifests. What can't be read has none.
 func (l *lines) read(content []byte, found []*autoscalingv2.HorizontalPodAutoscaler, kind func(*autoscalingv2.HorizontalPodAutoscaler) string) {
-	if len(content) > hpa.MaxLined { // of whole clusters
+	if len(content) > document.MaxLined { // of whole clusters
 		return
 	}
 	parts, err := document.Manifests(content)

@@ -22,10 +22,12 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/manifest"
 	"github.com/setpoint-dev/setpoint/fleet"
 	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/spelling"
 	"github.com/setpoint-dev/setpoint/internal/target"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/conversion"
+	"github.com/setpoint-dev/setpoint/server/validation"
 	"github.com/setpoint-dev/setpoint/simulation"
 	"github.com/setpoint-dev/setpoint/stages"
 )
@@ -81,7 +83,7 @@ func (r *Refusal) Error() string { return r.Err.Error() }
 
 // Read takes a file in: autoscalers, and anything else; of that workloads are looked at.
 func (l *Linter) Read(name string, r io.Reader) error {
-	var head hpa.Head
+	var head document.Head
 	if l.loose == nil {
 		l.loose = make(map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec)
 	}
@@ -93,7 +95,7 @@ func (l *Linter) Read(name string, r io.Reader) error {
 		l.files = append(l.files, name)
 	}
 	if err != nil {
-		return hpa.Lined(name, head.Bytes(), err)
+		return document.Lined(name, head.Bytes(), err)
 	}
 	if len(l.files) > MaxAutoscalers {
 		return fmt.Errorf("%s: there are more than %d autoscalers", name, MaxAutoscalers)
@@ -301,7 +303,7 @@ func (l *Linter) stagesOf(written *autoscalingv2.HorizontalPodAutoscaler, a *sim
 	var violations []hpa.Violation
 	spec, own := l.loose[written].GetSpec(), l.loose[written].GetStages()
 	if own != nil || conversion.HasFallback(spec) {
-		violations = hpa.Structure("stages", own)
+		violations = validation.StructureAt("stages", own)
 	} else if dumped, err := l.dump.Stages(written); err != nil {
 		return nil, []error{err}
 	} else if own = dumped; own == nil {

@@ -62,6 +62,15 @@ func Structure(msg proto.Message) []Violation {
 	return found.violations
 }
 
+// StructureAt is Structure of a message that is a field of another one, with the paths in that.
+func StructureAt(field string, msg proto.Message) []Violation {
+	violations := Structure(msg)
+	for i := range violations {
+		violations[i].Field = field + "." + violations[i].Field
+	}
+	return violations
+}
+
 // step leads from a message to a message in it.
 type step struct {
 	field protoreflect.FieldDescriptor

@@ -4,7 +4,9 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"time"
 
+	"google.golang.org/protobuf/types/known/durationpb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -45,7 +47,7 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, err
 			return nil, detail{}, fmt.Errorf("spec: %w", err)
 		}
 	}
-	more := detail{version: autoscalingv1.GroupVersion.String(), options: spec.Options.ToProto(), fleet: spec.Fleet, staged: true}
+	more := detail{version: autoscalingv1.GroupVersion.String(), options: spec.Options.ToProto(), period: spec.SyncPeriodSeconds, fleet: spec.Fleet, staged: true}
 	stages, err := spec.Stages.ToProto()
 	if err == nil {
 		more.stages, more.fallbacks, err = withFallbacks(in.Spec, stages)
@@ -63,6 +65,8 @@ type detail struct {
 	// version is that of the API before the conversion; empty: autoscaling/v2.
 	version string
 	options *setpointv1.RecommendOptions
+	// period is the time between decisions that an Autoscaler asks for, s.
+	period *int32
 	// stages are those of a spec, nil for none, if staged; otherwise an annotation has them. fallbacks
 	// is how many of their fallbacks, the last ones, are those of metrics.
 	stages    *setpointv1.Stages
@@ -81,6 +85,14 @@ func (d *Dump) Version(a *autoscalingv2.HorizontalPodAutoscaler) string {
 // HorizontalPodAutoscaler.
 func (d *Dump) Options(a *autoscalingv2.HorizontalPodAutoscaler) *setpointv1.RecommendOptions {
 	return d.details[a].options
+}
+
+// Period returns the time between decisions that one of the dump's Autoscalers asks for. Nil: it says none.
+func (d *Dump) Period(a *autoscalingv2.HorizontalPodAutoscaler) *durationpb.Duration {
+	if seconds := d.details[a].period; seconds != nil {
+		return durationpb.New(time.Duration(*seconds) * time.Second)
+	}
+	return nil
 }
 
 // Stages returns the stages of one of the dump's autoscalers, of an Autoscaler its spec's and of a

@@ -21,7 +21,7 @@ import (
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/connection"
 	"github.com/setpoint-dev/setpoint/explain"
-	"github.com/setpoint-dev/setpoint/hpa"
+	"github.com/setpoint-dev/setpoint/internal/document"
 	"github.com/setpoint-dev/setpoint/internal/printable"
 	"github.com/setpoint-dev/setpoint/recommender"
 )
@@ -277,9 +277,9 @@ func (c *explainCommand) read(cmd *cobra.Command) (*manifest.Dump, error) {
 	read := func(name string, parts ...manifest.Part) {
 		file, err := cli.Open(cmd, name)
 		if err == nil {
-			var head hpa.Head
+			var head document.Head
 			err = dump.Read(name, io.TeeReader(file, &head), parts...)
-			err = cli.BadInput(hpa.Lined(name, head.Bytes(), err))
+			err = cli.BadInput(document.Lined(name, head.Bytes(), err))
 			_ = file.Close()
 		}
 		problems = append(problems, err)

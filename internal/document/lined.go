@@ -1,6 +1,6 @@
 //go:build !js
 
-package hpa
+package document
 
 import (
 	"bytes"
@@ -8,8 +8,6 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
-
-	"github.com/setpoint-dev/setpoint/internal/document"
 )
 
 // MaxLined bounds what is looked at for lines, in bytes of a file: what people write. Errors in dumps of
@@ -25,9 +23,9 @@ func (h *Head) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// place matches the beginning of an error of a file, after its name: the document of several, what it looks like, an
-// object of a list, and the path.
-var place = regexp.MustCompile(`^(?:document (\d+): )?(?:looks like [a-z ]+: )?(?:(items\[\d+\]): )?(?:([a-zA-Z][\w.\[\]/-]*): |(?:unknown|duplicate) field "([^"]+)")`)
+// place matches the beginning of an error of a file, after its name: the document of several, an object of a list, what it
+// looks like, and the path.
+var place = regexp.MustCompile(`^(?:document (\d+): )?(?:((?:items|targetSpecs)\[\d+\]): )?(?:looks like [a-z ]+: )?(?:([a-zA-Z][\w.\[\]/-]*): |(?:unknown|duplicate) field "([^"]+)")`)
 
 // linedError is an error with the lines of a file.
 type linedError struct {
@@ -39,17 +37,17 @@ func (e *linedError) Error() string { return e.text }
 func (e *linedError) Unwrap() error { return e.error }
 
 // Lined adds lines to the errors of a file: those that begin with its name and the path of a field, a line each, as
-// [Read] and [Autoscaler.Engine] return them. content is the file's. An error of a field that is not there has the
+// package hpa has them. content is the file's. An error of a field that is not there has the
 // line of what should hold it. Errors that don't tell which of several documents they are about stay as they are.
 func Lined(name string, content []byte, err error) error {
 	if err == nil || len(content) > MaxLined {
 		return err
 	}
-	parts, wrong := document.Manifests(content)
+	parts, wrong := Manifests(content)
 	if wrong != nil {
 		return err
 	}
-	known := make(map[int]document.LineNumbers)
+	known := make(map[int]LineNumbers)
 	return withLines(name, err, func(n int, path string) int {
 		if n == 0 && len(parts) == 1 {
 			n = 1
@@ -60,7 +58,7 @@ func Lined(name string, content []byte, err error) error {
 		part := parts[n-1]
 		lines, read := known[n]
 		if !read {
-			lines = document.Lines(part)
+			lines = Lines(part)
 			known[n] = lines
 		}
 		if lines == nil {
