@@ -87,8 +87,7 @@ func TestFiguresAreThoseOfTheBackTest(t *testing.T) {
 	scenario, err := recording.NewReader("", reader).Next()
 	fatal.If(t, err)
 	specs := side(t, "a.yaml", careful).specs
-	spec, stages := specOf(&specs[0])
-	want, err := replay.RunBacktest(t.Context(), scenario, &replay.Question{Spec: spec, Stages: stages})
+	want, err := replay.RunBacktest(t.Context(), scenario, questionOf(&specs[0], nil))
 	fatal.If(t, err)
 	loop := want.ClosedLoop
 	if h.Old.ReplicaHours != loop.Recorded.ReplicaHours || h.New.ReplicaHours != loop.Other.ReplicaHours || h.New.Changes != loop.Other.Ups+loop.Other.Downs ||

@@ -12,8 +12,6 @@ import (
 	"sync"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
-
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
 	"github.com/setpoint-dev/setpoint/clients/kubernetes/recording"
@@ -332,7 +330,7 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 	if h.steps += len(scenario.Steps); h.steps > MaxSteps {
 		return fmt.Errorf("%s: the recordings of changed specs have more than %d steps; give a shorter time", file, MaxSteps)
 	}
-	next, stages := specOf(c.new)
+	next := questionOf(c.new, c.options)
 	if h.going == nil {
 		h.going = make(map[*change]*[3]replay.Continuation)
 	}
@@ -341,16 +339,15 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 		going = &[3]replay.Continuation{}
 		h.going[c] = going
 	}
-	asked := []*replay.Question{
-		{Assumed: h.assumed, After: &going[0]}, {Spec: next, Stages: stages, Assumed: h.assumed, After: &going[1]}, {Assumed: h.assumed, Modelled: true, After: &going[2]},
-	}
+	asked := []*replay.Question{{}, next, {Modelled: true}}
 	if c.old != nil && c.oldRefused == nil {
-		asked[0].Spec, asked[0].Stages = specOf(c.old)
+		asked[0] = questionOf(c.old, c.oldOptions)
 	}
 	var b [3]*replay.Backtest
 	var failed [3]error
 	var running sync.WaitGroup
 	for i, q := range asked {
+		q.Assumed, q.After = h.assumed, &going[i]
 		running.Go(func() { b[i], failed[i] = replay.RunBacktest(ctx, scenario, q) })
 	}
 	running.Wait()
@@ -370,20 +367,20 @@ func (h *histories) measure(ctx context.Context, file string, scenario *recordin
 		got.unusable(fmt.Errorf("%s: %s: no time is covered", file, scenario.Name))
 		return nil
 	}
-	got.max[1] = next.MaxReplicas
-	got.bound[1] = next.MinReplicas == nil || *next.MinReplicas < next.MaxReplicas
-	if spec := asked[0].Spec; spec != nil {
-		got.max[0], got.bound[0] = spec.MaxReplicas, spec.MinReplicas == nil || *spec.MinReplicas < spec.MaxReplicas
+	for i, q := range asked[:2] {
+		if spec := q.Spec; spec != nil {
+			got.max[i], got.bound[i] = spec.MaxReplicas, spec.MinReplicas == nil || *spec.MinReplicas < spec.MaxReplicas
+		}
 	}
 	got.backtests = append(got.backtests, backtests{h.added, b[0], b[1], b[2]})
 	return nil
 }
 
-// specOf is a spec as a back-test takes it.
-func specOf(s *lint.Spec) (*autoscalingv2.HorizontalPodAutoscalerSpec, *setpointv1.Stages) {
+// questionOf is a spec with its options as a back-test takes it.
+func questionOf(s *lint.Spec, options *setpointv1.RecommendOptions) *replay.Question {
 	object := s.Object.DeepCopy()
 	kubernetes.Defaults(object)
-	return &object.Spec, s.Stages()
+	return &replay.Question{Spec: &object.Spec, Stages: s.Stages(), Options: options}
 }
 
 func (h *History) unusable(err error) {

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/document"
@@ -77,10 +78,28 @@ func (s *Side) engine(spec *lint.Spec) (*simulation.Autoscaler, error) {
 
 // change is a spec that a change adds, changes or removes.
 type change struct {
+// optionsBeside are a spec's options, and the defaults of those that only the other one has: recorded are the other's.
+func (s *Side) optionsBeside(spec, other *lint.Spec) *setpointv1.RecommendOptions {
+	own := spec.Options()
+	out, whole := proto.CloneOf(own), s.linter.Options(own).ProtoReflect()
+	other.Options().ProtoReflect().Range(func(field protoreflect.FieldDescriptor, _ protoreflect.Value) bool {
+		if out == nil {
+			out = &setpointv1.RecommendOptions{}
+		}
+		if m := out.ProtoReflect(); !m.Has(field) && whole.Has(field) {
+			m.Set(field, whole.Get(field))
+		}
+		return true
+	})
+	return out
+}
+
 	old, new *lint.Spec
 	what     string
 	// refused are why the new spec, or the old one, can't be run.
 	refused, oldRefused error
+	// options and oldOptions are those that the new and the old spec are run with in place of the recorded ones.
+	options, oldOptions *setpointv1.RecommendOptions
 	// none is why there is no history, lost whether the change itself may be to blame.
 	none string
 	lost bool
@@ -184,7 +203,7 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 			c.what = Removed
 			return false
 		case c.old == nil:
-			c.what = Added
+			c.what, c.options = Added, c.new.Options()
 			_, c.refused = next.engine(c.new)
 			return false
 		}
@@ -195,6 +214,7 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 			c.old.Member == c.new.Member && proto.Equal(c.old.Stored.GetFleet(), c.new.Stored.GetFleet()) {
 			c.what = Same
 		}
+		c.options, c.oldOptions = next.optionsBeside(c.new, c.old), s.optionsBeside(c.old, c.new)
 		// Of files that the user named one side may have no workloads.
 		c.around = !alike(c.old, c.new) && (s.files != nil || c.old.Workload != nil && c.new.Workload != nil)
 		return c.what == Same && !c.around && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)

@@ -87,8 +87,10 @@ const MaxDifferences = 10
 
 // Question is what a back-test is about. The zero value is about the recording's own spec.
 type Question struct {
-	Spec    *autoscalingv2.HorizontalPodAutoscalerSpec
-	Stages  *setpointv1.Stages
+	Spec   *autoscalingv2.HorizontalPodAutoscalerSpec
+	Stages *setpointv1.Stages
+	// Options are those that the spec brings: what they set replaces what was recorded.
+	Options *setpointv1.RecommendOptions
 	Assumed Assumed
 	// Modelled models all pods of the closed loop, also while the count is the recorded one. Of the recording's
 	// own spec that shows by how much the model misses.
@@ -131,7 +133,7 @@ func ObjectOf(scenario *recording.Scenario) string {
 	return ""
 }
 
-// RunBacktest replays a scenario with its own spec, then with another and its stages, nil: without stages. A
+// RunBacktest replays a scenario with its own spec, then with another, its stages, nil: without stages, and its options. A
 // nil spec: its own again, also where it changes on the way. Overrides that were in force are so in each.
 func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question) (*Backtest, error) {
 	out := &Backtest{Scenario: scenario.Name, Steps: len(scenario.Steps), Differences: []Change{}}
@@ -156,7 +158,7 @@ func RunBacktest(ctx context.Context, scenario *recording.Scenario, q *Question)
 		before = *q.After
 	}
 	after := Continuation{object: ObjectOf(scenario), engine: NewEngine(), same: true, meter: before.meter}
-	options := Options{Spec: q.Spec, Stages: q.Stages, keeps: true}
+	options := Options{Spec: q.Spec, Stages: q.Stages, SpecOptions: q.Options, keeps: true}
 	if out.Continued && !before.same && q.Spec != nil {
 		after.engine, options.goesOn = before.engine, true
 	}

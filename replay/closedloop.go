@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -96,7 +95,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 	c := &ClosedLoop{Changes: []LoopChange{}, PodsBefore: to.meter.Starts().Pods}
 	meter := &to.meter
 	namespace := ""
-	err := inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, _ stages.Around) error {
+	err := inputs(ctx, scenario, q, func(i int, in *recommender.Input, _ stages.Around) error {
 		meter.Add(scenario.Steps[i].Time, in)
 		if in != nil && namespace == "" {
 			namespace = in.Namespace
@@ -130,7 +129,7 @@ func closedLoop(ctx context.Context, scenario *recording.Scenario, q *Question, 
 	}
 	to.loop = loop
 	after, later := int32(0), counts{steps: scenario.Steps}
-	err = inputs(ctx, scenario, q.Spec, q.Stages, func(i int, in *recommender.Input, around stages.Around) error {
+	err = inputs(ctx, scenario, q, func(i int, in *recommender.Input, around stages.Around) error {
 		recorded := &scenario.Steps[i]
 		step := counterfactual.Step{Time: recorded.Time, Input: in, Around: around, Failed: recorded.ScaleUpdateError != "", CPULimit: limitOf(recorded, in, q.Assumed)}
 		before := after
@@ -207,12 +206,12 @@ func countAt(step *recording.Step) (count int32, known bool) {
 	return 0, false
 }
 
-// inputs hands out what each step of a scenario sees with a spec, nil where there is no autoscaler, and what
+// inputs hands out what each step of a scenario sees with a question's spec, nil where there is no autoscaler, and what
 // is around its decision.
-func inputs(ctx context.Context, scenario *recording.Scenario, spec *autoscalingv2.HorizontalPodAutoscalerSpec, with *setpointv1.Stages, give func(int, *recommender.Input, stages.Around) error) error {
+func inputs(ctx context.Context, scenario *recording.Scenario, q *Question, give func(int, *recommender.Input, stages.Around) error) error {
 	player := recording.NewPlayer(scenario)
-	if spec != nil {
-		player = player.WithSpec(spec, with)
+	if q.Spec != nil {
+		player = player.WithSpec(q.Spec, q.Stages, q.Options)
 	}
 	window := windowOf(scenario)
 	var rose time.Time // when there were last more pods than before

@@ -64,10 +64,12 @@ type Step struct {
 
 // Options are the settings of a Runner. The zero value replays as recorded.
 type Options struct {
-	// Spec replaces that of the recordings, and Stages their stages, nil: none; nothing is compared then.
+	// Spec replaces that of the recordings, and Stages their stages, nil: none; nothing is compared then. SpecOptions replace
+	// those of their options that they set.
 	// Overrides are in force as they were recorded, and a change counts if it was made: by the recording, or the next count.
-	Spec   *autoscalingv2.HorizontalPodAutoscalerSpec
-	Stages *setpointv1.Stages
+	Spec        *autoscalingv2.HorizontalPodAutoscalerSpec
+	Stages      *setpointv1.Stages
+	SpecOptions *setpointv1.RecommendOptions
 	// NoCompare disables comparisons.
 	NoCompare bool
 	// keeps leaves the target as it is in the end, and goesOn begins with the one that was left.
@@ -100,7 +102,7 @@ func (r *Runner) Run(ctx context.Context, scenario *recording.Scenario, visit fu
 	r.run++
 	player := recording.NewPlayer(scenario)
 	if r.options.Spec != nil {
-		player = player.WithSpec(r.options.Spec, r.options.Stages)
+		player = player.WithSpec(r.options.Spec, r.options.Stages, r.options.SpecOptions)
 	}
 	cluster := r.options.Cluster + "-" + strconv.Itoa(r.run)
 	target := ""

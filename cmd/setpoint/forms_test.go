@@ -1,9 +1,11 @@
 package main
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 
+	"github.com/setpoint-dev/setpoint/check"
 	"github.com/setpoint-dev/setpoint/cmd/internal/clitest"
 	"github.com/setpoint-dev/setpoint/internal/testlength"
 )
@@ -53,4 +55,38 @@ func TestSpecsAreReadInEveryForm(t *testing.T) {
 // indented is a spec's flow mapping as lines of a block.
 func indented(by, spec string) string {
 	return by + strings.ReplaceAll(strings.Trim(spec, "{}"), "5, m", "5\n"+by+"m") + "\n"
+}
+
+// Options of a spec count where it is tried on recordings, in place of the recorded ones; a change that takes one away brings the
+// default back.
+func TestOptionsOfSpecsCountOnRecordings(t *testing.T) {
+	testlength.SkipUnderRace(t)
+	t.Parallel()
+	const flight, body = "../../examples/simulation/flight.jsonl.gz", "spec:\n  minReplicas: 2\n  maxReplicas: 50\n  metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 60}}}]\n"
+	plain, own := clitest.File(t, "plain.yaml", body), clitest.File(t, "own.yaml", "options: {tolerance: \"0.5\"}\n"+body)
+	checked := func(old, now string) *check.History {
+		got := run(t, "", "check", "--old", old, "--new", now, "--recording", flight, "-o", "json")
+		var report check.Report
+		if err := json.Unmarshal([]byte(got.Stdout), &report); err != nil || len(report.Specs) != 1 || report.Specs[0].History == nil {
+			t.Fatalf("%v, exit code %d\n%s%s", err, got.Code, got.Stdout, got.Stderr)
+		}
+		return report.Specs[0].History
+	}
+	there, back := checked(plain, own), checked(own, plain)
+	if there.DifferentSteps == 0 || there.DifferentSteps != back.DifferentSteps || there.Old.ReplicaHours != back.New.ReplicaHours || there.New.ReplicaHours != back.Old.ReplicaHours || there.New.ReplicaHours == there.Old.ReplicaHours {
+		t.Errorf("check: %d steps differ, and %d; replica-hours %g → %g, and %g → %g", there.DifferentSteps, back.DifferentSteps,
+			there.Old.ReplicaHours, there.New.ReplicaHours, back.Old.ReplicaHours, back.New.ReplicaHours)
+	}
+	for command, args := range map[string][]string{"backtest": {"-o", "json"}, "replay": {}} {
+		decided := func(spec string) string {
+			got := run(t, "", append([]string{command, "--spec", spec, flight}, args...)...)
+			if got.Code != 0 {
+				t.Fatalf("%s: exit code %d\n%s", command, got.Code, got.Stderr)
+			}
+			return got.Stdout
+		}
+		if decided(plain) == decided(own) {
+			t.Errorf("%s: the options make no difference", command)
+		}
+	}
 }

@@ -110,6 +110,7 @@ func (p *Player) called(step *Step, cluster string) (*setpointv1.RecommendReques
 	if p.spec != nil {
 		recorded := request.GetSpec().GetScaleTargetRef()
 		request.Spec, request.Stages = kubernetes.SpecToProto(p.spec), p.stages
+		request.Options = replaced(request.GetOptions(), p.own)
 		if p.spec.ScaleTargetRef.Kind == "" {
 			request.Spec.ScaleTargetRef = recorded
 		}

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -44,4 +45,19 @@ const longest = 290 * 365 * 24 * 3600
 func seconds(s float64) *durationpb.Duration {
 	s = max(-longest, min(s, longest))
 	return durationpb.New(time.Duration(math.Round(s * float64(time.Second))))
+}
+
+// replaced is options with the fields that own sets in place of theirs. Both may be nil.
+func replaced(options, own *setpointv1.RecommendOptions) *setpointv1.RecommendOptions {
+	if own == nil {
+		return options
+	}
+	out := &setpointv1.RecommendOptions{}
+	for _, from := range []*setpointv1.RecommendOptions{options, own} { // proto.Merge would add durations up
+		from.ProtoReflect().Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+			out.ProtoReflect().Set(field, value)
+			return true
+		})
+	}
+	return out
 }

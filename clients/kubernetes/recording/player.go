@@ -17,9 +17,10 @@ type Player struct {
 	scenario *Scenario
 	// autoscaler is the current one, nil while it is deleted.
 	autoscaler *autoscalingv2.HorizontalPodAutoscaler
-	// spec replaces the recording's, if set, and stages its stages.
+	// spec replaces the recording's, if set, stages its stages, and own those of its options that it sets.
 	spec   *autoscalingv2.HorizontalPodAutoscalerSpec
 	stages *setpointv1.Stages
+	own    *setpointv1.RecommendOptions
 	// options are the same in every step.
 	options *setpointv1.RecommendOptions
 }
@@ -36,9 +37,11 @@ func NewPlayer(scenario *Scenario) *Player {
 // WithSpec makes the player use spec instead of the recording's in every step, and returns the
 // player. Call it before the first step. The recording's expectations are still those of its
 // own spec. A spec without a scaleTargetRef has the recorded one. stages replace the recording's, too;
-// nil: there are none.
-func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec, stages *setpointv1.Stages) *Player {
-	p.spec, p.stages = spec, stages
+// nil: there are none. own, which may be nil, has the options that the spec brings: those that it sets replace the recorded
+// ones, the others stay, since they are the controller's.
+func (p *Player) WithSpec(spec *autoscalingv2.HorizontalPodAutoscalerSpec, stages *setpointv1.Stages, own *setpointv1.RecommendOptions) *Player {
+	p.spec, p.stages, p.own = spec, stages, own
+	p.options = replaced(p.options, own)
 	if p.autoscaler != nil {
 		p.use(spec)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protojson"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -201,7 +202,7 @@ func TestWithSpecReplacesEverySpec(t *testing.T) {
 	scenario := curated(t, "life/metric-spec-edited")
 	spec := scenario.HPA.Spec.DeepCopy()
 	spec.MaxReplicas = 77
-	player := recording.NewPlayer(scenario).WithSpec(spec, nil)
+	player := recording.NewPlayer(scenario).WithSpec(spec, nil, nil)
 	for i := range scenario.Steps {
 		request, err := player.Request(&scenario.Steps[i], "replay")
 		if err != nil || request.GetSpec().GetMaxReplicas() != 77 {
@@ -209,6 +210,32 @@ func TestWithSpecReplacesEverySpec(t *testing.T) {
 		}
 	}
 	if scenario.HPA.Spec.MaxReplicas == 77 {
+		t.Error("the player changed the scenario")
+	}
+}
+
+// Of the recorded options a spec replaces those that it brings, in steps of both forms. Durations do not add up.
+func TestWithSpecReplacesTheOptionsThatItBrings(t *testing.T) {
+	t.Parallel()
+	objects := curated(t, "life/metric-spec-edited")
+	objects.Config.Tolerance, objects.Config.DownscaleStabilizationSeconds = 0.2, 300
+	asked := &setpointv1.RecommendRequest{Target: "clusters/c/namespaces/n/targets/t", Options: objects.Config.Options()}
+	for form, scenario := range map[string]*recording.Scenario{"objects": objects, "calls": {Name: "calls", Steps: []recording.Step{{Request: asked}, {Request: asked}}}} {
+		for _, own := range []*setpointv1.RecommendOptions{nil, {}, {DownscaleStabilization: durationpb.New(500 * time.Millisecond)}} {
+			player := recording.NewPlayer(scenario).WithSpec(objects.HPA.Spec.DeepCopy(), nil, own)
+			want := 300 * time.Second
+			if own.GetDownscaleStabilization() != nil {
+				want = 500 * time.Millisecond
+			}
+			for i := range scenario.Steps {
+				request, err := player.Request(&scenario.Steps[i], "replay")
+				if got := request.GetOptions(); err != nil || got.GetTolerance() != "0.2" || got.GetDownscaleStabilization().AsDuration() != want {
+					t.Errorf("%s with %v, step %d: got %v, %v", form, own, i, got, err)
+				}
+			}
+		}
+	}
+	if asked.GetOptions().GetDownscaleStabilization().AsDuration() != 300*time.Second {
 		t.Error("the player changed the scenario")
 	}
 }

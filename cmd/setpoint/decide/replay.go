@@ -117,7 +117,7 @@ func (c *replayCommand) run(cmd *cobra.Command, files []string) error {
 			return err
 		}
 		kubernetes.Defaults(spec.Object)
-		options.Spec, options.Stages = &spec.Object.Spec, spec.Stages()
+		options.Spec, options.Stages, options.SpecOptions = &spec.Object.Spec, spec.Stages(), spec.Options()
 	}
 	var backend replay.Backend = replay.NewEngine()
 	if c.server.Server != "" {

@@ -207,7 +207,7 @@ func (c *backtestCommand) file(cmd *cobra.Command, name string, spec *hpa.Autosc
 			continue
 		}
 		got, err := replay.RunBacktest(cmd.Context(), scenario, &replay.Question{
-			Spec: &spec.Object.Spec, Stages: spec.Stages(), Assumed: c.assumed.Assumed, After: c.after(scenario),
+			Spec: &spec.Object.Spec, Stages: spec.Stages(), Options: spec.Options(), Assumed: c.assumed.Assumed, After: c.after(scenario),
 		})
 		if ended := cmd.Context().Err(); ended != nil {
 			return ended
