@@ -189,10 +189,13 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
 		out.Notes = append(out.Notes, "recordings of others, which do not change: "+Some(slices.Sorted(maps.Keys(measured.others))))
 	}
-	var twice, around []string
+	var twice, around, reads []string
 	for _, of := range all {
 		if of.around {
 			around = append(around, objectOf(of.new))
+		}
+		if of.reads {
+			reads = append(reads, objectOf(of.new))
 		}
 		if of.what != Added || in.Range == nil {
 			continue
@@ -207,6 +210,9 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	}
 	if len(around) > 0 {
 		out.Notes = append(out.Notes, "lint alone judges the change of a workload, or of what is beside it, because recordings are of before: "+Some(around))
+	}
+	if len(reads) > 0 {
+		out.Notes = append(out.Notes, "warning: queries change, and nothing is known of what the new ones read: recordings have what the old ones did: "+Some(reads))
 	}
 	if len(twice) > 0 {
 		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(slices.Compact(twice)))
@@ -331,7 +337,10 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	if c.old != nil && c.new != nil && objectOf(c.old) != objectOf(c.new) {
 		out.OldObject = objectOf(c.old)
 	}
-	if c.what == Same && c.around {
+	switch {
+	case c.what == Same && c.reads:
+		out.What = Reads
+	case c.what == Same && c.around:
 		out.What = Around
 	}
 	known := make(map[string]bool)

@@ -32,6 +32,8 @@ const (
 	Same = "the same spec"
 	// Around is Same as well, but not so the workload, or what else lint looks at.
 	Around = "the same spec; its workload, or what is beside it, changes"
+	// Reads is Same as well, but not so the queries of a stored spec.
+	Reads = "the same spec; its queries change"
 )
 
 // Side are the specs before or after a change, with what is beside them.
@@ -76,8 +78,6 @@ func (s *Side) engine(spec *lint.Spec) (*simulation.Autoscaler, error) {
 	return spec.Engine(s.linter.Options(spec.Options()))
 }
 
-// change is a spec that a change adds, changes or removes.
-type change struct {
 // optionsBeside are a spec's options, and the defaults of those that only the other one has: recorded are the other's.
 func (s *Side) optionsBeside(spec, other *lint.Spec) *setpointv1.RecommendOptions {
 	own := spec.Options()
@@ -94,17 +94,21 @@ func (s *Side) optionsBeside(spec, other *lint.Spec) *setpointv1.RecommendOption
 	return out
 }
 
+// change is a spec that a change adds, changes or removes.
+type change struct {
 	old, new *lint.Spec
 	what     string
-	// refused are why the new spec, or the old one, can't be run.
-	refused, oldRefused error
 	// options and oldOptions are those that the new and the old spec are run with in place of the recorded ones.
 	options, oldOptions *setpointv1.RecommendOptions
+	// refused are why the new spec, or the old one, can't be run.
+	refused, oldRefused error
 	// none is why there is no history, lost whether the change itself may be to blame.
 	none string
 	lost bool
 	// around reports whether the workload, or what else lint looks at, changes.
 	around bool
+	// reads reports whether the queries change, of which no recording knows the new ones.
+	reads bool
 }
 
 // of is the spec that findings are about: the new one, or that which is removed.
@@ -210,14 +214,15 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 		old, oldRefused := s.engine(c.old)
 		now, refused := next.engine(c.new)
 		c.refused, c.oldRefused = refused, oldRefused
+		c.options, c.oldOptions = next.optionsBeside(c.new, c.old), s.optionsBeside(c.old, c.new)
 		if c.what = Changed; refused == nil && oldRefused == nil && reflect.DeepEqual(old, now) &&
 			c.old.Member == c.new.Member && proto.Equal(c.old.Stored.GetFleet(), c.new.Stored.GetFleet()) {
 			c.what = Same
 		}
-		c.options, c.oldOptions = next.optionsBeside(c.new, c.old), s.optionsBeside(c.old, c.new)
 		// Of files that the user named one side may have no workloads.
 		c.around = !alike(c.old, c.new) && (s.files != nil || c.old.Workload != nil && c.new.Workload != nil)
-		return c.what == Same && !c.around && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
+		c.reads = !slices.EqualFunc(c.old.Stored.GetQueries(), c.new.Stored.GetQueries(), func(a, b *setpointv1.MetricQuery) bool { return proto.Equal(a, b) })
+		return c.what == Same && !c.around && !c.reads && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
 	})
 }
 

@@ -79,6 +79,26 @@ func TestWhichSpecBecameWhich(t *testing.T) {
 	}
 }
 
+// Other queries are told of, although the spec is the same: recordings have what the old ones read.
+func TestQueriesThatChangeAreTold(t *testing.T) {
+	t.Parallel()
+	const stored = "spec: {maxReplicas: %d, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: \"10\"}}}]}\nqueries: [{metric: \"External:q\", source: prometheus, query: 'sum(q%s)'}]\n"
+	old := fmt.Sprintf(stored, 5, "")
+	for _, tt := range []struct {
+		now, what string
+		told      bool
+	}{{fmt.Sprintf(stored, 5, "{a=\"b\"}"), Reads, true}, {fmt.Sprintf(stored, 6, "{a=\"b\"}"), Changed, true}, {fmt.Sprintf(stored, 6, ""), Changed, false}, {"# text\n" + old, "", false}} {
+		got := run(t, old, tt.now, "", nil)
+		what := ""
+		for _, s := range got.Specs {
+			what += s.What
+		}
+		if told := strings.Contains(strings.Join(got.Notes, "\n"), "queries change"); what != tt.what || told != tt.told {
+			t.Errorf("%q, %q of\n%s", what, got.Notes, tt.now)
+		}
+	}
+}
+
 // Files of a repository hold much that is no autoscaler; lines stay what they are.
 func TestDocumentsOfARepository(t *testing.T) {
 	t.Parallel()
