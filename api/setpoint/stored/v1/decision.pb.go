@@ -22,8 +22,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An entry of the log of decisions. Its first byte is at least 8, as that of any message. Earlier
-// entries are a decision alone, whose first byte is a smaller number, its format.
+// An entry of the log of decisions.
 type LogEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision, encoded like the record of a target that has no history: that is a quarter of a
