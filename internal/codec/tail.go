@@ -108,11 +108,8 @@ func (d *decoder) adjusted() *recommender.Adjusted {
 	return a
 }
 
-// Bits of what is known of a spec, beside its hash.
-const (
-	sinceBit = 1 << iota
-	keptBit  // of earlier versions, which stored the text elsewhere: when they did, in minutes
-)
+// sinceBit is what is known of a spec, beside its hash.
+const sinceBit = 1
 
 func (e *encoder) spec(b []byte, s *SpecUse) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Hash)
@@ -213,16 +210,11 @@ func (d *decoder) spec(s *SpecUse) {
 	if len(d.b) == 0 {
 		return
 	}
-	known := d.uint()
-	if known&sinceBit != 0 {
-		s.Since = milliseconds(d.base) - d.int()
-	}
-	if known&keptBit != 0 {
-		d.int()
-	}
-	if known == 0 || known > sinceBit|keptBit {
+	if d.uint() != sinceBit {
 		d.fail()
+		return
 	}
+	s.Since = milliseconds(d.base) - d.int()
 }
 
 // turns takes all of them into the room.
