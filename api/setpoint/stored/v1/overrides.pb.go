@@ -23,8 +23,7 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The overrides of a cluster. Earlier versions write its first two fields as a ListOverridesResponse, and drop the
-// others.
+// The overrides of a cluster.
 type Overrides struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The overrides, by name.
