@@ -4,14 +4,17 @@ import (
 	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 
-// Sizes of the caches of plans and matches, one generation each; there are two. See
-// memo.
+// Sizes of the caches of plans and matches, and approximate ones of what is in them, bytes: decoding a message on the
+// slow path takes several times its size.
 const (
-	planMemory  = 32 << 20
-	matchMemory = 16 << 20
+	planMemory  = 64 << 20
+	matchMemory = 32 << 20
+	memoEntry   = 1 << 10
+	memoByte    = 12
 )
 
 // Decoder reads requests. Safe for concurrent use.
@@ -21,8 +24,8 @@ type Decoder struct {
 	pools   pools
 	// plans are keyed by the repeating part of a request, matches by the identity of a
 	// reading.
-	plans   memo[plan]
-	matches memo[match]
+	plans   *bounded.Map[string, *plan]
+	matches *bounded.Map[string, *match]
 	// lastPlan is the id of the newest plan.
 	lastPlan atomic.Uint64
 }
@@ -31,8 +34,8 @@ type Decoder struct {
 func NewDecoder(options recommender.Options) *Decoder {
 	return &Decoder{
 		options: options,
-		plans:   memo[plan]{limit: planMemory},
-		matches: memo[match]{limit: matchMemory},
+		plans:   bounded.NewWeighted[string](planMemory, func(p *plan) int { return memoEntry + memoByte*len(p.data) }),
+		matches: bounded.NewWeighted[string](matchMemory, func(m *match) int { return memoEntry + memoByte*m.bytes }),
 	}
 }
 

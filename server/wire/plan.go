@@ -5,6 +5,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -118,7 +119,7 @@ func (d *Decoder) planOf(key []byte) *plan {
 	if len(key) > maxRemembered {
 		return nil
 	}
-	if p := d.plans.get(key); p != nil {
+	if p, known := bounded.GetBytes(d.plans, key); known {
 		return p
 	}
 	p := &plan{id: d.lastPlan.Add(1), data: append([]byte(nil), key...)}
@@ -133,7 +134,7 @@ func (d *Decoder) planOf(key []byte) *plan {
 		m := &p.input.Spec.Metrics[i]
 		p.hasPodObject = p.hasPodObject || m.Type == recommender.ObjectMetric && m.DescribedObject.Kind == "Pod"
 	}
-	d.plans.put(key, p)
+	d.plans.Put(string(key), p)
 	return p
 }
 

@@ -8,6 +8,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
+	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )
@@ -30,6 +31,7 @@ type match struct {
 	// refused reports whether the slow path found an error in it.
 	refused bool
 	metrics []int
+	bytes   int // of its key
 }
 
 func (v *readings) drop() {
@@ -216,14 +218,15 @@ func (r *Request) matchOf(field int, reading []byte, ofNamespace bool) *match {
 	key = appendField(key, field, reading)
 	r.scratch.key = key
 	d := r.decoder
-	if m := d.matches.get(key); m != nil {
+	if m, known := bounded.GetBytes(d.matches, key); known {
 		return m
 	}
 	m := r.newMatch(key[at:], ofNamespace)
 	// One request with very many different readings must not displace the matches of
 	// others.
 	if r.readings.matched++; m != nil && r.readings.matched <= maxMatched {
-		d.matches.put(key, m)
+		m.bytes = len(key)
+		d.matches.Put(string(key), m)
 	}
 	return m
 }

@@ -43,6 +43,21 @@ func (m *Map[K, V]) Get(key K) (V, bool) {
 	return value, young || old
 }
 
+// GetBytes is Get by the bytes of a text, of which it makes no copy.
+func GetBytes[V any](m *Map[string, V], key []byte) (V, bool) {
+	m.mu.RLock()
+	value, young := m.young[string(key)]
+	old := false
+	if !young {
+		value, old = m.old[string(key)]
+	}
+	m.mu.RUnlock()
+	if old {
+		m.keep(string(key))
+	}
+	return value, young || old
+}
+
 // keep moves an entry to the younger generation, unless it was deleted meanwhile.
 func (m *Map[K, V]) keep(key K) {
 	m.mu.Lock()
