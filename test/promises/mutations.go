@@ -335,7 +335,7 @@ var Unmutated = map[string]string{
 	"no commands to GitHub's runner":      "the action is no Go: its test runs the step, and looks at each line",
 	"the cost of third-party contracts":   "what bounds it is measured: make attack holds it, against the whole program",
 	"unread answers are bounded":          "what bounds it is measured: make attack holds it, against the whole program",
-	"calls that have ended leave nothing": "no line holds it: a health server of our own keeps no names, where the library's did",
+	"calls that have ended leave nothing": "no line holds it: of health checks the library's server is asked for known names only, for it keeps those that it is asked for",
 	"a user of Redis with the documented": "the rights are in docs/operate/redis.md, where the tests read them: no line of code holds it",
 	"the page's buttons are for callers":  "the page is no Go: its tests press the buttons in a browser, make e2e-ui",
 	"headers must arrive in time":         "held by whole processes, which wait for minutes: make attack",
