@@ -82,37 +82,31 @@ func (f *file) content() []byte {
 // services are never asked, and the playground's engine alone has megabytes.
 func New(from fs.FS) (*Files, error) {
 	f := &Files{files: make(map[string]func() (*file, error)), folders: make(map[string]bool)}
-	names := make(map[string]bool)
 	err := fs.WalkDir(from, ".", func(name string, entry fs.DirEntry, err error) error {
-		switch {
-		case err != nil:
+		if err != nil || entry.IsDir() {
+			if name != "." && !strings.Contains(name, "/") {
+				f.folders[name] = true
+			}
 			return err
-		case !entry.IsDir():
-			names[name] = true
-		case name != "." && !strings.Contains(name, "/"):
-			f.folders[name] = true
 		}
+		plain, isPacked := strings.CutSuffix(name, ".br")
+		if types[path.Ext(plain)] == "" {
+			return fmt.Errorf("%s: unknown media type of %q", plain, path.Ext(plain))
+		}
+		f.files[plain] = sync.OnceValues(func() (*file, error) {
+			content, err := fs.ReadFile(from, name)
+			if err != nil {
+				return nil, err
+			}
+			if isPacked {
+				return packedFile(plain, content), nil
+			}
+			return plainFile(plain, content), nil
+		})
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list the page's files: %w", err)
-	}
-	for name := range names {
-		if isVariant(name, names) || strings.HasSuffix(name, ".gz") {
-			continue // gzip without its file is what an older build has left
-		}
-		// A file that exists only as brotli is decompressed for clients that do not accept that:
-		// browsers on connections they do not trust.
-		plain, only := strings.CutSuffix(name, ".br")
-		if types[path.Ext(plain)] == "" {
-			return nil, fmt.Errorf("the page's file %s: unknown media type of %q", plain, path.Ext(plain))
-		}
-		f.files[plain] = sync.OnceValues(func() (*file, error) {
-			if only {
-				return readPacked(from, plain)
-			}
-			return read(from, name, names)
-		})
+		return nil, fmt.Errorf("the page's files: %w", err)
 	}
 	if f.files[index] == nil {
 		return nil, errors.New("the page has no " + index)
@@ -130,26 +124,12 @@ func New(from fs.FS) (*Files, error) {
 	return f, nil
 }
 
-// isVariant reports whether a file is the compressed form of another file that exists.
-func isVariant(name string, names map[string]bool) bool {
-	for _, suffix := range []string{".br", ".gz"} {
-		if plain, is := strings.CutSuffix(name, suffix); is && names[plain] {
-			return true
-		}
-	}
-	return false
-}
-
 // maxUnpacked limits the decompressed size of an embedded file, in bytes.
 const maxUnpacked = 64 << 20
 
-// readPacked is read for a file that exists only as brotli. The other encodings are created once, when a client needs
-// them.
-func readPacked(from fs.FS, name string) (*file, error) {
-	packed, err := fs.ReadFile(from, name+".br")
-	if err != nil {
-		return nil, err
-	}
+// packedFile is a file that exists only as brotli. It is decompressed for clients that do not accept that: browsers on
+// connections they do not trust.
+func packedFile(name string, packed []byte) *file {
 	f := newFile(name, packed)
 	f.plain, f.brotli = nil, packed
 	f.unpack = sync.OnceValue(func() []byte {
@@ -160,29 +140,7 @@ func readPacked(from fs.FS, name string) (*file, error) {
 		return content
 	})
 	f.gzip = sync.OnceValue(func() []byte { return compress(f.unpack()) })
-	return f, nil
-}
-
-// read reads a file and its compressed forms.
-func read(from fs.FS, name string, names map[string]bool) (*file, error) {
-	content, err := fs.ReadFile(from, name)
-	if err != nil {
-		return nil, err
-	}
-	f := plainFile(name, content)
-	if names[name+".br"] {
-		if f.brotli, err = fs.ReadFile(from, name+".br"); err != nil {
-			return nil, err
-		}
-	}
-	if names[name+".gz"] {
-		gzipped, err := fs.ReadFile(from, name+".gz")
-		if err != nil {
-			return nil, err
-		}
-		f.gzip = func() []byte { return gzipped }
-	}
-	return f, nil
+	return f
 }
 
 // plainFile is a file that is compressed when a client first needs it, if that is worthwhile.

@@ -22,16 +22,8 @@ var (
 		"index.html":                  {Data: []byte("<!doctype html><title>Setpoint</title><script src=\"/ui/a.js\"></script>")},
 		"LICENSES.txt":                {Data: []byte("none")},
 		"assets/main-K2VQ7XWA.js":     {Data: []byte(script)},
-		"assets/main-K2VQ7XWA.js.br":  {Data: []byte("brotli")},
 		"assets/worker-K2VQ7XWB.js":   {Data: []byte(script)},
 		"assets/engine-K2VQ7XWC.wasm": {Data: []byte("\x00asm" + script)},
-		"assets/engine-K2VQ7XWC.wasm.gz": {Data: func() []byte {
-			var b bytes.Buffer
-			w := gzip.NewWriter(&b)
-			_, _ = w.Write([]byte("\x00asm" + script))
-			_ = w.Close()
-			return b.Bytes()
-		}()},
 	}
 )
 
@@ -134,7 +126,7 @@ func TestPolicyOfContent(t *testing.T) {
 func TestCompressedForms(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct{ path, accepted, want string }{
-		{"/assets/main-K2VQ7XWA.js", "gzip, br", "br"},
+		{"/assets/main-K2VQ7XWA.js", "gzip, br", "gzip"},
 		{"/assets/main-K2VQ7XWA.js", "gzip", "gzip"},
 		{"/assets/main-K2VQ7XWA.js", "GZIP;q=0.5", "gzip"},
 		{"/assets/main-K2VQ7XWA.js", "gzip;q=0, br;q=0", ""},
@@ -147,7 +139,7 @@ func TestCompressedForms(t *testing.T) {
 		if encoding := got.Header.Get("Content-Encoding"); encoding != tt.want || got.Header.Get("Vary") != "Accept-Encoding" {
 			t.Errorf("%s for %q: encoded as %q, Vary %q; want %q", tt.path, tt.accepted, encoding, got.Header.Get("Vary"), tt.want)
 		}
-		if text := body(t, got); tt.want != "br" && tt.path != "/" && !strings.HasSuffix(text, script) {
+		if text := body(t, got); tt.path != "/" && !strings.HasSuffix(text, script) {
 			t.Errorf("%s for %q: other content", tt.path, tt.accepted)
 		}
 	}
@@ -164,8 +156,6 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 	}
 	f, err := page.New(fstest.MapFS{
 		"index.html": {Data: []byte("x")}, "engine/e.wasm.br": {Data: packed.Bytes()},
-		// Older builds created it; its content is another engine.
-		"engine/e.wasm.gz": {Data: []byte("old")}, "engine/gone.wasm.gz": {Data: []byte("old")},
 	})
 	fatal.If(t, err)
 	for accepted, want := range map[string]string{"br, gzip": "br", "gzip, deflate": "gzip", "": ""} {
@@ -187,11 +177,6 @@ func TestWhatIsThereAsBrotliOnly(t *testing.T) {
 		if text, err := io.ReadAll(content); err != nil || string(text) != script {
 			t.Errorf("%q: %v, other content: %d bytes", accepted, err, len(text))
 		}
-	}
-	gone := httptest.NewRecorder()
-	f.ServeHTTP(gone, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/engine/gone.wasm", http.NoBody))
-	if gone.Code != http.StatusNotFound {
-		t.Errorf("a file with only an old gzip: %d", gone.Code)
 	}
 }
 
