@@ -62,6 +62,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token", cli.ExitSettings},
 		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem", cli.ExitUsage},
 		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere", cli.ExitUsage},
+		{"a kubeconfig of nothing", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + clitest.File(t, "empty", "")}, "--kubeconfig: no cluster is configured: give --kubeconfig, or set $KUBECONFIG; a pod needs", cli.ExitUsage},
 		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`, cli.ExitUsage},
 		{"times of the election in the wrong order", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=5s"}, "--leader-elect-lease-duration: 5s is not above the renew deadline of 10s", cli.ExitSettings},
 		{"a Lease of no second", []string{"--cluster=x", "--source=hpa", "--leader-elect", "--leader-elect-lease-duration=900ms", "--leader-elect-renew-deadline=600ms", "--leader-elect-retry-period=200ms"}, "--leader-elect-lease-duration: 900ms is below 1s", cli.ExitSettings},

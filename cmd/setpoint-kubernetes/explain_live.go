@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -116,11 +115,8 @@ func liveConfig(l *explaincmd.Live) (*rest.Config, string, error) {
 	rules.ExplicitPath = l.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: l.Context})
 	config, err := loader.ClientConfig()
-	switch {
-	case clientcmd.IsEmptyConfig(err):
-		return nil, "", errors.New("--live: no cluster is configured: give --kubeconfig, or set $KUBECONFIG")
-	case err != nil:
-		return nil, "", fmt.Errorf("--live: %w", err)
+	if err != nil {
+		return nil, "", fmt.Errorf("--live: %w", orNoCluster(err))
 	}
 	config.UserAgent = "setpoint-explain/" + cli.Version()
 	if l.Namespace != "" {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -158,7 +159,7 @@ func (s *settings) clusterConfig() (*rest.Config, error) {
 	rules.ExplicitPath = s.Kubeconfig
 	c, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{CurrentContext: s.Context}).ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("--kubeconfig: %w", err)
+		return nil, fmt.Errorf("--kubeconfig: %w", orNoCluster(err))
 	}
 	c.UserAgent = "setpoint-agent/" + cli.Version()
 	c.QPS = -1
@@ -167,6 +168,14 @@ func (s *settings) clusterConfig() (*rest.Config, error) {
 		c.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(s.QPS, s.Burst)
 	}
 	return c, nil
+}
+
+// orNoCluster says what to do where nothing leads to a cluster. client-go names a variable of its own there, which nobody sets.
+func orNoCluster(err error) error {
+	if clientcmd.IsEmptyConfig(err) {
+		return errors.New("no cluster is configured: give --kubeconfig, or set $KUBECONFIG; a pod needs the token of its ServiceAccount")
+	}
+	return err
 }
 
 // profilePeriods are the periods of the controllers that profiles are of.
