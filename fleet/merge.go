@@ -265,6 +265,22 @@ func (d *Digest) settle(spec *recommender.Spec, replicas int32) {
 	}
 }
 
+// without makes pods that a member was told to end by the answer to its last call pods without samples: they are gone by now, and their load has
+// moved, to those that have called since then among others. Of these it would count twice.
+func (d *Digest) without(ended int32) {
+	for i := range d.Metrics {
+		m := &d.Metrics[i].Sums
+		pods := m.Ready.Pods
+		n := min(ended-m.Missing.Pods-m.Unready.Pods, pods) // those that are not ready end first
+		if n <= 0 {
+			continue
+		}
+		gone := recommender.GroupSums{Pods: n, Requests: scaled(m.Ready.Requests, n, pods), Filled: scaled(m.Ready.Filled, n, pods)}
+		m.Ready = recommender.GroupSums{Pods: pods - n, Usage: scaled(m.Ready.Usage, pods-n, pods), Requests: m.Ready.Requests - gone.Requests, Filled: m.Ready.Filled - gone.Filled}
+		m.Missing = together(m.Missing, gone)
+	}
+}
+
 // together adds up two groups of pods without samples.
 func together(a, b recommender.GroupSums) recommender.GroupSums {
 	return recommender.GroupSums{Pods: sum(a.Pods, b.Pods), Requests: a.Requests + b.Requests, Filled: a.Filled + b.Filled}

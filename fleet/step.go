@@ -446,6 +446,9 @@ func (m *MemberRecord) see(spec *Spec, i int, state State, digest *Digest, p *pa
 	}
 	p.digest, p.replicas = digest, m.replicas(spec, member, digest, p.silent)
 	seat.Last = p.replicas.SpecReplicas
+	if !p.silent && m.Obeys {
+		digest.without(min(spec.most(member, digest.Scale.SpecReplicas, digest.Min), digest.Pods) - m.Answered)
+	}
 	if p.silent { // what it showed on its way is not so any more, however long it stays silent
 		p.replicas.StatusReplicas = seat.Last
 		digest.settle(&spec.Engine, seat.Last)

@@ -1518,6 +1518,35 @@ func TestWhatIsOnItsWayIsDecidedOnce(t *testing.T) {
 	}
 }
 
+// Members call one after the other, and the load moves as each of them does what it is told. What a member told before it ended pods is told by the others
+// as well once they have their load: a fleet that falls does not rise again for that.
+func TestLoadThatMovesBetweenCallsCountsOnce(t *testing.T) {
+	for _, weights := range [][]int32{{1, 1, 1}, {1, 2, 5}} {
+		for pods := int64(3); pods <= 14; pods++ {
+			w := newWorld(t, utilization(50), 4, 4, 4)
+			for i := range w.spec.Members {
+				w.spec.Members[i].Weight = weights[i]
+			}
+			for range 160 {
+				for _, c := range w.clusters {
+					w.load(pods)
+					w.call(c)
+					w.now = w.now.Add(5 * time.Second)
+				}
+			}
+			fell := slices.IndexFunc(w.decided, func(d recommender.Decision) bool { return d.Desired < d.Current })
+			if fell < 0 {
+				continue
+			}
+			for _, d := range w.decided[fell:] {
+				if d.Desired > d.Current {
+					t.Errorf("weights %v, a load of %d: %d becomes %d", weights, pods, d.Current, d.Desired)
+				}
+			}
+		}
+	}
+}
+
 // What a member does not do is missing as replicas are that a failed write of HPA would have added: only beyond the tolerance do the
 // others do it.
 func TestWithinTheToleranceNobodyDoesTheRestOfAStuckMember(t *testing.T) {
