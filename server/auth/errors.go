@@ -27,7 +27,8 @@ const (
 	ReasonWrongIssuer Reason = "wrong_issuer"
 	// ReasonWrongAlgorithm: the JWT is signed by an algorithm that is not accepted.
 	ReasonWrongAlgorithm Reason = "wrong_algorithm"
-	// ReasonWrongKey: none of the issuer's keys made the JWT's signature.
+	// ReasonWrongKey: none of the issuer's keys made the JWT's signature. Those that it published since they
+	// were fetched are not known yet: see Unavailable.
 	ReasonWrongKey Reason = "wrong_key"
 	// ReasonWrongAudience: the JWT is for another audience.
 	ReasonWrongAudience Reason = "wrong_audience"
@@ -62,6 +63,8 @@ type Error struct {
 	Message string
 	// Detail is for logs, and may be nil. It may name the issuer's addresses.
 	Detail error
+	// later reports that the same credentials may be valid in a moment.
+	later bool
 }
 
 // Error is the message for the caller.
@@ -72,7 +75,7 @@ func (e *Error) Unwrap() error { return e.Detail }
 
 // Unavailable reports whether the credentials could not be verified, which may be
 // temporary: gRPC sends UNAVAILABLE rather than UNAUTHENTICATED.
-func (e *Error) Unavailable() bool { return e.Reason == ReasonIssuerUnreachable }
+func (e *Error) Unavailable() bool { return e.Reason == ReasonIssuerUnreachable || e.later }
 
 // ReasonOf returns the reason of an error of Authenticate, or "".
 func ReasonOf(err error) Reason {

@@ -96,9 +96,9 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 		return nil, i.unreachable(err)
 	}
 	signed, known := trySignature(parsed, state.keys, claims)
+	newer := false
 	if !signed && !known {
-		newer, err := i.keys.refetch(ctx, waits)
-		if err != nil {
+		if newer, err = i.keys.refetch(ctx, waits); err != nil {
 			return nil, i.unreachable(err)
 		}
 		if newer {
@@ -116,8 +116,20 @@ func (i *issuer) verifySignature(ctx context.Context, parsed *jwt.JSONWebToken, 
 		return nil, i.unreachable(state.err)
 	case known:
 		return nil, refuse(ReasonWrongKey, "the bearer token's signature is not its issuer's", i.detail("signature"))
+	case !newer && i.mayBeNewer(parsed, state.fetched):
+		failure := refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer did not publish some seconds ago; try again later", i.detail("unknown key"))
+		failure.later = true
+		return nil, failure
 	}
 	return nil, refuse(ReasonWrongKey, "the bearer token is signed with a key that its issuer does not publish", i.detail("unknown key"))
+}
+
+// mayBeNewer reports whether the key that signed a token may have been published since the keys were fetched: the token was
+// issued since, by its own word, which decides only what its caller is told.
+func (i *issuer) mayBeNewer(parsed *jwt.JSONWebToken, fetched time.Time) bool {
+	var claims jwt.Claims
+	return parsed.UnsafeClaimsWithoutVerification(&claims) == nil && claims.IssuedAt != nil &&
+		claims.IssuedAt.Time().Add(i.config.ClockSkew).After(fetched)
 }
 
 // trySignature reports whether one of the keys signed the token, and whether any of

@@ -227,6 +227,34 @@ func TestRotatedKeys(t *testing.T) {
 	})
 }
 
+// A key that was published right after a fetch is not known until the next one may follow: its tokens are told to come again.
+func TestAKeyOfThisMoment(t *testing.T) {
+	old, young, stranger := newKey(t, "old", jose.ES256), newKey(t, "young", jose.ES256), newKey(t, "stranger", jose.ES256)
+	i := newIssuer(t, old)
+	file := i.file(t, `prefix: ""`)
+	synctest.Test(t, func(t *testing.T) {
+		a := start(t, auth.Options{OIDCFile: file})
+		time.Sleep(time.Hour) // so that tokens may be older than the keys
+		wantName(t, a, bearer(old.sign(t, i.claims())), "oidc:alice")
+		by := func(k key, changes ...any) auth.Credentials { return bearer(k.sign(t, i.claims(changes...))) }
+		hourAgo := time.Now().Add(-time.Hour).Unix()
+		wantLater := func(name string, c auth.Credentials, want bool) {
+			t.Helper()
+			if got := refusal(t, a, c, auth.ReasonWrongKey).Unavailable(); got != want {
+				t.Errorf("%s: UNAVAILABLE is %t, want %t", name, got, want)
+			}
+		}
+		wantLater("the keys are fetched for this token", by(stranger), false)
+		i.publish(young, old)
+		wantLater("issued since the keys were fetched", by(young), true)
+		wantLater("issued before", by(stranger, "iat", hourAgo), false)
+		wantLater("without the time of its issue", by(stranger, "iat", nil), false)
+		wantLater("a known key that did not sign", by(key{"old", jose.ES256, stranger.private}), false)
+		time.Sleep(10 * time.Second)
+		wantName(t, a, by(young), "oidc:alice")
+	})
+}
+
 func TestStormsOfUnknownKeys(t *testing.T) {
 	k := newKey(t, "known", jose.ES256)
 	i := newIssuer(t, k)
