@@ -11,8 +11,8 @@ import (
 var errUnanswered = errors.New("asking has failed")
 
 // cached is a value of the issuer or the store, or the error of asking for it, for a while. One
-// caller asks, and the others wait for it as long as their contexts let them. The zero value knows
-// nothing.
+// caller asks. The others get the last value meanwhile, or, without any, wait for it as long as their
+// contexts let them. The zero value knows nothing.
 type cached[T any] struct {
 	mu sync.Mutex
 	// Guarded by mu: the last value, its error, and when they came.
@@ -34,6 +34,10 @@ func (c *cached[T]) get(ctx context.Context, age, failureAge, timeout time.Durat
 			return c.value, c.err
 		}
 		asked := c.asking
+		if asked != nil && !c.at.IsZero() && c.err == nil { // what was known until a moment ago
+			defer c.mu.Unlock()
+			return c.value, nil
+		}
 		if asked == nil {
 			c.asking = make(chan struct{})
 			last := c.value

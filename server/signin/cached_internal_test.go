@@ -27,6 +27,38 @@ func TestAPanicIsNoAnswer(t *testing.T) {
 	}
 }
 
+// While a store or an issuer that hangs is asked again, only the caller that asks waits.
+func TestOneWaitsForANewValue(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var c cached[string]
+		get := func(takes time.Duration, answer string) string {
+			value, err := c.get(t.Context(), time.Minute, time.Second, time.Hour, func(context.Context, string) (string, error) {
+				time.Sleep(takes)
+				return answer, nil
+			})
+			fatal.If(t, err)
+			return value
+		}
+		for _, step := range []struct{ name, answer, want string }{
+			{"nothing is known: all wait", "first", "first"},
+			{"what was known until now counts", "second", "first"},
+		} {
+			go get(time.Second, step.answer)
+			synctest.Wait()
+			if got := get(0, "never"); got != step.want {
+				t.Errorf("%s: got %q, want %q", step.name, got, step.want)
+			}
+			time.Sleep(time.Second)
+			synctest.Wait()
+			if got := get(0, "never"); got != step.answer {
+				t.Errorf("%s: got %q after it, want %q", step.name, got, step.answer)
+			}
+			time.Sleep(time.Minute)
+		}
+	})
+}
+
 // kept is an engine that keeps a secret until it is deleted.
 type kept struct{ secret []byte }
 
