@@ -130,6 +130,43 @@ func TestPollsWithoutACountDecodeAnObservationOnce(t *testing.T) { //nolint:para
 	}
 }
 
+// A report looks into the spec where nothing is stored that tells whether the target is a fleet. A large one has its turn.
+func TestAFirstReportReadsALargeSpecInItsTurn(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		name  string
+		spec  *setpointv1.TargetSpec
+		turns int
+		err   error
+	}{
+		{"a small spec", &setpointv1.TargetSpec{}, 0, nil},
+		{"a large spec", &setpointv1.TargetSpec{}, 1, nil},
+		{"a large fleet", &setpointv1.TargetSpec{Fleet: &setpointv1.FleetSpec{}}, 1, stored.ErrIsFleet},
+	} {
+		engine, turns := memory.New(memory.Options{}), 0
+		t.Cleanup(func() { _ = engine.Close() })
+		_, err := engine.Part(store.Fleets, 0)
+		fatal.If(t, err)
+		targets, err := stored.New(engine, stored.Options{Turn: func(context.Context) (func(), error) {
+			turns++
+			return func() {}, nil
+		}})
+		fatal.If(t, err)
+		key := store.Key{Cluster: "c", Namespace: "n", Target: "t"}
+		test.spec.Spec = &setpointv1.HorizontalPodAutoscalerSpec{MaxReplicas: 10}
+		if test.turns > 0 {
+			test.spec.Spec.Metrics = []*setpointv1.MetricSpec{{Type: strings.Repeat("x", stored.Small)}}
+		}
+		_, _, err = targets.SetSpec(t.Context(), key, test.spec, "")
+		fatal.If(t, err)
+		turns = 0
+		_, err = targets.Report(t.Context(), key, &setpointv1.ReportObservationRequest{Scale: &setpointv1.Scale{SpecReplicas: 3}})
+		if !errors.Is(err, test.err) || turns != test.turns {
+			t.Errorf("%s: %v after %d turns, want %v after %d", test.name, err, turns, test.err, test.turns)
+		}
+	}
+}
+
 // polledTargets are targets with one whose observation is large. One at a time has room to
 // decode, and each decision keeps the count; decodes counts them.
 func polledTargets(t *testing.T, scale int32) (targets *stored.Targets, key store.Key, decodes *atomic.Int32) {

@@ -165,12 +165,13 @@ func (t *Targets) load(ctx context.Context, part store.Part, key store.Key, most
 	}
 	records, err := t.parts.LoadParts(ctx, key, most, part, store.Fleets)
 	if err == nil && !records[0].Exists() && !records[1].Exists() { // a fleet's record expires, its spec does not
-		var spec store.Record
-		if spec, err = t.specs.Load(ctx, key); errors.Is(err, store.ErrUnreadable) {
-			err = nil
-		}
-		if conversion.IsFleet(spec.Value) {
-			records[1] = spec
+		specs, err := t.parts.LoadParts(ctx, key, most, store.Specs)
+		switch {
+		case errors.Is(err, store.ErrUnreadable):
+		case err != nil, specs[0].Cut:
+			return store.Record{Cut: err == nil}, err
+		case conversion.IsFleet(specs[0].Value):
+			records[1] = specs[0]
 		}
 	}
 	switch {
