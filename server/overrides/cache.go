@@ -1,7 +1,10 @@
 package overrides
 
 import (
+	"cmp"
 	"hash/maphash"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,12 +19,17 @@ const (
 	mostCached = parts * mostOfPart
 	parts      = 64
 	mostOfPart = 64
+	// mostMemory limits what the lists in the cache take, as they are counted, in bytes; the heap grew by 1.6 times that. Who
+	// may override in clusters of any name could fill all of them.
+	mostMemory = 64 << 20
 )
 
 // cache has the clusters that this instance decides for, in parts by the hash of their names.
 type cache struct {
 	seed  maphash.Seed
 	parts *[parts]part
+	// memory is what each part has of mostMemory.
+	memory int
 }
 
 // part is a part of the cache. The map does not change: a cluster is added to a copy of it, with mu held.
@@ -57,7 +65,7 @@ type cluster struct {
 }
 
 func newCache() cache {
-	c := cache{maphash.MakeSeed(), new([parts]part)}
+	c := cache{maphash.MakeSeed(), new([parts]part), mostMemory / parts}
 	for i := range c.parts {
 		c.parts[i].clusters.Store(&map[string]*cluster{})
 	}
@@ -112,6 +120,31 @@ func (p *part) add(name string) *cluster {
 	return c
 }
 
+// trim takes the largest lists of a part out of the cache, but that of a cluster which was just read, while they take more
+// than there is for the part: each is read again with its next decision.
+func (c *cache) trim(just *cluster) {
+	p := c.part(just.name)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all, taken := slices.Collect(maps.Values(*p.clusters.Load())), 0
+	for _, one := range all {
+		taken += one.memory()
+	}
+	if taken <= c.memory {
+		return
+	}
+	slices.SortFunc(all, func(a, b *cluster) int { return cmp.Compare(a.memory(), b.memory()) })
+	next := make(map[string]*cluster, len(all))
+	for _, one := range slices.Backward(all) {
+		if one == just || taken <= c.memory {
+			next[one.name] = one
+			continue
+		}
+		taken -= one.memory()
+	}
+	p.clusters.Store(&next)
+}
+
 // drop takes a cluster out of the cache, unless there was a decision meanwhile, and reports whether it did.
 func (c *cache) drop(one *cluster) bool {
 	p := c.part(one.name)
@@ -129,6 +162,14 @@ func (c *cache) drop(one *cluster) bool {
 	}
 	p.clusters.Store(&next)
 	return true
+}
+
+// memory is what the list of a cluster takes.
+func (c *cluster) memory() int {
+	if k := c.known.Load(); k != nil {
+		return k.memory
+	}
+	return 0
 }
 
 // worth is how much is lost with a cluster: what was never read nothing, and overrides the most, for without the

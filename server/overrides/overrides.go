@@ -277,6 +277,7 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		if old := r.learn(next); old != nil && !asleep {
 			lost, back = append(lost, old.lostIn(next, now)...), append(back, old.backIn(next)...)
 		}
+		o.cache.trim(r.cluster)
 		return nil
 	})
 	o.lost(lost)

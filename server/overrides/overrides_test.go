@@ -13,8 +13,10 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
+	storedv1 "github.com/setpoint-dev/setpoint/api/setpoint/stored/v1"
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -640,6 +642,55 @@ func TestCacheIsBounded(t *testing.T) {
 		synctest.Wait()
 		if n := e.reads.Load(); n != 10 {
 			t.Errorf("%d reads in 10 seconds", n)
+		}
+	})
+}
+
+// Lists of clusters of any name take bounded memory. Small ones are not displaced by large ones, and each counts nevertheless.
+func TestListsTakeBoundedMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := newEngine()
+		o := instance(t, e)
+		const most = 64 << 10
+		o.Within(most)
+		records, err := e.Part(store.Overrides, overrides.Kept)
+		fatal.If(t, err)
+		keyOf := func(cluster string) store.Key { return store.Key{Cluster: cluster, Namespace: "n", Target: "t"} }
+		fill := func(cluster string, n int) {
+			list := &storedv1.Overrides{}
+			for i := range n {
+				one := held(time.Hour)
+				one.Name = target.Place{Cluster: cluster, Namespace: "n", Target: "t"}.Override(fmt.Sprintf("o-%02d", i))
+				one.StartTime, one.CreateTime = timestamppb.Now(), timestamppb.Now()
+				list.Overrides = append(list.Overrides, one)
+			}
+			value, err := proto.Marshal(list)
+			fatal.If(t, err)
+			_, err = records.CompareAndSwap(t.Context(), store.Swap{Key: store.Key{Cluster: cluster, Namespace: "-", Target: "-"}, Value: value})
+			fatal.If(t, err)
+		}
+		const small, large = 100, 2000 // clusters
+		for i := range small {
+			fill(fmt.Sprint("small-", i), 1)
+			o.For(t.Context(), keyOf(fmt.Sprint("small-", i)))
+		}
+		for i := range large {
+			fill(fmt.Sprint("large-", i), 32)
+			if all, known := o.For(t.Context(), keyOf(fmt.Sprint("large-", i))); !known || len(all) != 32 {
+				t.Fatalf("%d overrides of large-%d, known: %t", len(all), i, known)
+			}
+		}
+		if got := o.Memory(); got > most || got < most/2 {
+			t.Errorf("the lists of a part take %d bytes, want at most %d and more than half of that", got, most)
+		}
+		e.reads.Store(0)
+		for i := range small {
+			if all, known := o.For(t.Context(), keyOf(fmt.Sprint("small-", i))); !known || len(all) != 1 {
+				t.Errorf("%d overrides of small-%d, known: %t", len(all), i, known)
+			}
+		}
+		if n := e.reads.Load(); n > 0 {
+			t.Errorf("%d small lists were displaced", n)
 		}
 	})
 }

@@ -181,6 +181,18 @@ type known struct {
 	ends time.Time
 	// deleted are those that were deleted lately.
 	deleted []*storedv1.DeletedOverride
+	// memory is about what all of them take, in bytes.
+	memory int
+}
+
+// memoryOfEach is about what an override takes beside its texts, in bytes.
+const memoryOfEach = 256
+
+func (k *known) count(one *stages.Override) {
+	if k.ends.IsZero() || one.Expires.Before(k.ends) {
+		k.ends = one.Expires
+	}
+	k.memory += memoryOfEach + len(one.Name) + len(one.Reason) + len(one.Author)
 }
 
 // knownOf returns the known ones of all that have not expired, in a record of that version.
@@ -192,9 +204,7 @@ func knownOf(all []*setpointv1.Override, deleted []*storedv1.DeletedOverride, ve
 			continue // of a later version
 		}
 		one := decisionsOf(place, o)
-		if k.ends.IsZero() || one.Expires.Before(k.ends) {
-			k.ends = one.Expires
-		}
+		k.count(&one)
 		switch one.Level {
 		case stages.OfCluster:
 			k.ofCluster = append(k.ofCluster, one)
@@ -237,9 +247,7 @@ func (k *known) without(now time.Time) *known {
 		for i := range all {
 			if now.Before(all[i].Expires) {
 				some = append(some, all[i])
-				if next.ends.IsZero() || all[i].Expires.Before(next.ends) {
-					next.ends = all[i].Expires
-				}
+				next.count(&all[i])
 			}
 		}
 		return some
