@@ -113,9 +113,10 @@ type Membership struct {
 
 // Beside is what other objects say of an autoscaler's target.
 type Beside struct {
-	// Siblings are the workloads of the target's kind and namespace, if the target is not among
-	// them.
-	Siblings []string
+	// Siblings are the first workloads of the target's kind and namespace, if the target is not among
+	// them, and AllSiblings how many there are.
+	Siblings    []string
+	AllSiblings int
 	// ScaledObjects are KEDA's for the same target, without the one that this autoscaler is of.
 	ScaledObjects []string
 	// Verticals are the VerticalPodAutoscalers of the target that change requests.

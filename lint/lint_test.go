@@ -1049,6 +1049,37 @@ func TestFindingsHaveTheirCluster(t *testing.T) {
 }
 
 // A plain spec has nothing to be found.
+// Of many autoscalers without their target each tells of some of as many workloads.
+func TestAMissingTargetNamesSomeOfManyWorkloads(t *testing.T) {
+	t.Parallel()
+	const many = 20
+	var text strings.Builder
+	for i := range many {
+		name := fmt.Sprintf("{name: w%d,", i)
+		text.WriteString(strings.NewReplacer("{name: web,", name, "name: web}\n", "name: wbe}\n").Replace(autoscaler(2, 5, onCPU, "")))
+		text.WriteString(strings.Replace(deployment("", plain), "{name: web,", name, 1))
+		text.WriteString("---\n")
+	}
+	l := &Linter{Options: given(&setpointv1.RecommendOptions{})}
+	fatal.If(t, l.Read("f.yaml", strings.NewReader(text.String())))
+	for _, s := range l.Specs() {
+		if len(s.Beside.Siblings) != mostSiblings || s.Beside.AllSiblings != many {
+			t.Fatalf("%d are named of %d", len(s.Beside.Siblings), s.Beside.AllSiblings)
+		}
+	}
+	found, err := l.Check(t.Context())
+	fatal.If(t, err)
+	told := 0
+	for _, f := range found {
+		if f.Rule == "target-missing" && f.Arithmetic == "20 of that kind there: w0, w1, w2, w3, w4, …" {
+			told++
+		}
+	}
+	if told != many {
+		t.Errorf("%d of %d are told so: %v", told, many, found)
+	}
+}
+
 func TestAPlainSpecHasNoFinding(t *testing.T) {
 	t.Parallel()
 	if found := check(t, autoscaler(2, 10, onCPU, "")+deployment("", plain)); len(found) != 0 {

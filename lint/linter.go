@@ -422,7 +422,7 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 	if s.Manifest {
 		s.Beside = l.near.of(written, template)
 		if template == nil {
-			s.Beside.Siblings = l.siblings(i, written)
+			s.Beside.Siblings, s.Beside.AllSiblings = l.siblings(i, written)
 		}
 	}
 	if b := written.Spec.Behavior; b != nil {
@@ -432,17 +432,24 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 	return s
 }
 
-// siblings are the workloads that an autoscaler without its target may mean: those of its file, or
-// of the cluster if it is one's, that no autoscaler scales.
-func (l *Linter) siblings(i int, a *autoscalingv2.HorizontalPodAutoscaler) (names []string) {
-	for _, t := range l.dump.Siblings(a) {
+// mostSiblings is how many workloads a finding names: in a large namespace each of many autoscalers may have as many others.
+const mostSiblings = 5
+
+// siblings are the first workloads that an autoscaler without its target may mean, and how many there are: those of its file,
+// or of the cluster if it is one's, that no autoscaler scales.
+func (l *Linter) siblings(i int, a *autoscalingv2.HorizontalPodAutoscaler) (names []string, all int) {
+	for t := range l.dump.Siblings(a) {
 		ref := a.Spec.ScaleTargetRef
 		ref.Name = t.Name
-		if (t.File == l.files[i] || t.Applied && a.UID != "") && l.scalers[keyOf(a.Namespace, ref, "")] == nil {
+		near := t.File == l.files[i] || t.Applied && a.UID != ""
+		if !near || l.scalers[keyOf(a.Namespace, ref, "")] != nil {
+			continue
+		}
+		if all++; all <= mostSiblings {
 			names = append(names, t.Name)
 		}
 	}
-	return names
+	return names, all
 }
 
 // workloadOf is a template with what its namespace gives containers.

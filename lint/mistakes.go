@@ -54,14 +54,14 @@ func targetWithoutScale(s *subject) {
 func versionOf(kind string) string { return strings.TrimPrefix(groups[kind]+"/v1", "/") }
 
 func targetMissing(s *subject) {
-	if all := s.Beside.Siblings; len(all) > 0 {
+	if all := s.Beside.AllSiblings; all > 0 {
 		ref := s.spec.ScaleTargetRef
-		shown := strings.Join(all[:min(len(all), 5)], ", ")
-		if len(all) > 5 {
+		shown := strings.Join(s.Beside.Siblings, ", ")
+		if all > len(s.Beside.Siblings) {
 			shown += ", …"
 		}
 		s.report("spec.scaleTargetRef.name", fmt.Sprintf("the files have no %s %s in namespace %s", ref.Kind, ref.Name, s.namespace),
-			fmt.Sprintf("%d of that kind there: %s", len(all), shown))
+			fmt.Sprintf("%d of that kind there: %s", all, shown))
 	}
 }
 

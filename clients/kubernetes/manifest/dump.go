@@ -49,8 +49,11 @@ type Dump struct {
 	file string
 	// workloads can stand in for a scale.
 	workloads []workload
-	// templates are those of the workloads.
+	// templates are those of the workloads. siblings are the places of those of one kind and namespace, and named that of
+	// the first one of a name.
 	templates []Template
+	siblings  map[kindIn][]int
+	named     map[nameIn]int
 	// details are what autoscaling/v2 has no place for.
 	details map[*autoscalingv2.HorizontalPodAutoscaler]detail
 	// seenPods is the place of each pod, by namespace/name.

@@ -1,6 +1,7 @@
 package manifest_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -50,5 +51,33 @@ spec:
 		if got := read(other); got != nil {
 			t.Errorf("%s\nis not what is scaled: %+v", other, got)
 		}
+	}
+}
+
+// In a cluster's dump each of many autoscalers looks for its workload among as many: a look at all of them would take minutes.
+func TestATemplateIsFoundWithoutALookAtAll(t *testing.T) { //nolint:paralleltest // It counts allocations.
+	var text strings.Builder
+	text.WriteString(`{"apiVersion": "v1", "kind": "List", "items": [{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "a"},
+		"spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "w1"}, "maxReplicas": 5}}`)
+	for _, version := range []string{"extensions/v1beta1", "apps/v1", "apps/v1"} { // the first of a name counts
+		for i := range 50 {
+			fmt.Fprintf(&text, `,
+		{"apiVersion": %q, "kind": "Deployment", "metadata": {"name": "w%d"}, "spec": {"replicas": 1, "selector": {"matchLabels": {"of": %q}}, "template": {}}}`, version, i, strings.ReplaceAll(version, "/", "."))
+		}
+	}
+	text.WriteString("]}")
+	var dump manifest.Dump
+	fatal.If(t, dump.Read("f.json", strings.NewReader(text.String())))
+	var found *manifest.Template
+	allocations := testing.AllocsPerRun(10, func() { found = dump.Template(dump.Autoscalers[0]) })
+	if found == nil || found.Name != "w1" || found.Selector != "of=extensions.v1beta1" || allocations > 0 {
+		t.Errorf("%+v, with %v allocations", found, allocations)
+	}
+	siblings := 0
+	for range dump.Siblings(dump.Autoscalers[0]) {
+		siblings++
+	}
+	if siblings != 150 {
+		t.Errorf("%d siblings, want 150", siblings)
 	}
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"encoding/json"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -154,29 +155,55 @@ func (t *Template) ReadyAfter() time.Duration {
 	return time.Duration(longest) * time.Second
 }
 
+// kindIn is a kind in a namespace, and nameIn a workload.
+type kindIn struct {
+	kind      schema.GroupKind
+	namespace string
+}
+
+type nameIn struct {
+	kindIn
+	name string
+}
+
+// targetOf is what an autoscaler scales.
+func targetOf(a *autoscalingv2.HorizontalPodAutoscaler) nameIn {
+	ref := a.Spec.ScaleTargetRef
+	return nameIn{kindIn{inApps(schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()), a.Namespace}, ref.Name}
+}
+
 // Template returns the pod template of the workload that an autoscaler scales; nil: the dump
 // lacks it.
 func (d *Dump) Template(a *autoscalingv2.HorizontalPodAutoscaler) *Template {
-	for _, t := range d.Siblings(a) {
-		if t.Name == a.Spec.ScaleTargetRef.Name {
-			return t
-		}
+	if place, has := d.named[targetOf(a)]; has {
+		return &d.templates[place]
 	}
 	return nil
 }
 
 // Siblings are the templates of the workloads that have the kind and the namespace of an
 // autoscaler's target.
-func (d *Dump) Siblings(a *autoscalingv2.HorizontalPodAutoscaler) []*Template {
-	ref := a.Spec.ScaleTargetRef
-	kind := schema.FromAPIVersionAndKind(ref.APIVersion, ref.Kind).GroupKind()
-	var out []*Template
-	for i := range d.templates {
-		if t := &d.templates[i]; sameKind(t.Kind, kind) && d.namespace(t.Namespace) == a.Namespace {
-			out = append(out, t)
+func (d *Dump) Siblings(a *autoscalingv2.HorizontalPodAutoscaler) iter.Seq[*Template] {
+	return func(yield func(*Template) bool) {
+		for _, place := range d.siblings[targetOf(a).kindIn] {
+			if !yield(&d.templates[place]) {
+				return
+			}
 		}
 	}
-	return out
+}
+
+// addTemplate adds the template of a workload.
+func (d *Dump) addTemplate(t *Template) {
+	if d.named == nil {
+		d.siblings, d.named = make(map[kindIn][]int), make(map[nameIn]int)
+	}
+	in, place := kindIn{inApps(t.Kind), d.namespace(t.Namespace)}, len(d.templates)
+	d.siblings[in] = append(d.siblings[in], place)
+	if _, twice := d.named[nameIn{in, t.Name}]; !twice {
+		d.named[nameIn{in, t.Name}] = place
+	}
+	d.templates = append(d.templates, *t)
 }
 
 func readTemplate(d *Dump, o object, selector string) error {
@@ -216,7 +243,7 @@ func readTemplate(d *Dump, o object, selector string) error {
 	case strategy.RollingUpdate.MaxSurge != nil:
 		surge = strategy.RollingUpdate.MaxSurge.String()
 	}
-	d.templates = append(d.templates, Template{
+	d.addTemplate(&Template{
 		File: d.file, Selector: selector, Labels: in.Spec.Template.Metadata.Labels, MaxSurge: surge,
 		Kind: o.kind.GroupKind(), Namespace: o.namespace, Name: o.name,
 		Replicas: in.Spec.Replicas, Applied: in.Metadata.UID != "",
