@@ -165,8 +165,9 @@ func (a *allClusters) decide(step *recording.Step, in *recommender.Input) (*reco
 	if err != nil {
 		return nil, err
 	}
-	for i := range a.record.Members { // one that has not what it was told was given that by members: it is not stuck, which would raise the minimum
-		a.record.Members[i].MissedSince = 0
+	for i := range a.record.Members { // one that has not what it was told was given that by members: it is neither stuck, which would raise the minimum, nor late
+		m, has := &a.record.Members[i], inputs[i].Scale.SpecReplicas
+		m.MissedSince, m.Share, m.Answered = 0, has, has
 	}
 	calls := make([]fleet.Call, len(inputs))
 	for i := range calls {
