@@ -5,8 +5,8 @@ import (
 	"math"
 
 	"github.com/setpoint-dev/setpoint/server/access"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 

@@ -7,7 +7,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/setpoint-dev/setpoint/server/access"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/connections"
 	"github.com/setpoint-dev/setpoint/server/cost"
 	"github.com/setpoint-dev/setpoint/server/gate"

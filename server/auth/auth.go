@@ -18,7 +18,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/internal/printable"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 )
 
 // MaxTokenBytes limits a bearer token. Longer ones are not examined.

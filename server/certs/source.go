@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/setpoint-dev/setpoint/internal/files"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 )
 
 // Source builds TLS configurations that follow the files. Its methods may be called

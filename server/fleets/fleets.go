@@ -19,7 +19,7 @@ import (
 	"github.com/setpoint-dev/setpoint/internal/deadline"
 	"github.com/setpoint-dev/setpoint/recommender"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/decision"
 	"github.com/setpoint-dev/setpoint/server/decisionlog"
 	"github.com/setpoint-dev/setpoint/server/limit"

@@ -23,8 +23,8 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/server/access"
 	"github.com/setpoint-dev/setpoint/server/apierror"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
 	"github.com/setpoint-dev/setpoint/server/auth/policy"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/limit"
 	"github.com/setpoint-dev/setpoint/store"
 )

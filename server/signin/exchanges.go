@@ -8,7 +8,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/gate"
 )
 

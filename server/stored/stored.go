@@ -7,7 +7,7 @@ import (
 	"time"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/record"
 	"github.com/setpoint-dev/setpoint/store"

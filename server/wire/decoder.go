@@ -4,7 +4,7 @@ import (
 	"sync/atomic"
 
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/cost"
 )
 

@@ -5,7 +5,7 @@ import (
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/recommender"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 	"github.com/setpoint-dev/setpoint/server/conversion"
 	"github.com/setpoint-dev/setpoint/server/validation"
 )

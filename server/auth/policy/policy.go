@@ -8,7 +8,7 @@ import (
 
 	"github.com/setpoint-dev/setpoint/internal/files"
 	"github.com/setpoint-dev/setpoint/server/auth"
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 )
 
 // rememberedCallers limits the cached grants of callers; one of many groups counts as several.

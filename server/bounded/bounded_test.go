@@ -4,7 +4,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/setpoint-dev/setpoint/server/auth/bounded"
+	"github.com/setpoint-dev/setpoint/server/bounded"
 )
 
 func TestMapIsBounded(t *testing.T) {
