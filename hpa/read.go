@@ -178,7 +178,7 @@ type form struct {
 }
 
 var forms = []form{
-	{"a stored spec", func() proto.Message { return &setpointv1.TargetSpec{} }, restjson.Unmarshal},
+	{"a stored spec", func() proto.Message { return &setpointv1.TargetSpec{} }, restjson.UnmarshalStored},
 	{"a request", func() proto.Message { return &setpointv1.RecommendRequest{} }, restjson.Unmarshal},
 	{"the spec itself", func() proto.Message { return &setpointv1.HorizontalPodAutoscalerSpec{} }, restjson.Unmarshal},
 }

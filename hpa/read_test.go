@@ -97,6 +97,32 @@ func TestThePeriodOfAnAutoscalerIsRead(t *testing.T) {
 	}
 }
 
+// Services once wrote an empty list of policies for rules without any. Their backups can be stored; elsewhere such a list
+// is refused, as Kubernetes does.
+func TestBackupsOfEarlierVersionsAreRead(t *testing.T) {
+	t.Parallel()
+	const rules = `{scaleUp: {policies: [], stabilizationWindowSeconds: 30}, scaleDown: {policies: [], selectPolicy: Min}}`
+	const spec = `{maxReplicas: 20, metrics: [], behavior: ` + rules + `}`
+	for _, tt := range []struct {
+		text string
+		read bool
+	}{
+		{"{name: clusters/demo/namespaces/shop/targets/web, period: 10s, shadows: [{name: other, spec: " + spec + "}], spec: " + spec + "}", true},
+		{"{name: clusters/demo/namespaces/shop/targets/web, spec: {maxReplicas: 20, behavior: {scaleUp: {policies: [], tolerance: 0.2}}}}", true}, // a number
+		{spec, false},
+		{"{target: clusters/demo/namespaces/shop/targets/web, scale: {specReplicas: 3}, spec: " + spec + "}", false},
+		{"{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web}, spec: {maxReplicas: 20, scaleTargetRef: {kind: Deployment, name: web}, behavior: " + rules + "}}", false},
+	} {
+		got, err := hpa.ReadOne("backup.yaml", strings.NewReader(tt.text))
+		if err == nil {
+			_, err = got.Engine(nil)
+		}
+		if refused := err != nil && strings.Contains(err.Error(), "must specify at least one Policy"); refused == tt.read || tt.read && err != nil {
+			t.Errorf("%s: %v", tt.text, err)
+		}
+	}
+}
+
 // An error says what the document looks like, and all that is wrong with it.
 func TestErrorsNameTheForm(t *testing.T) {
 	t.Parallel()

@@ -58,7 +58,8 @@ type FeedPage struct {
 const (
 	// MaxFeedEntryBytes limits the names of an entry's key and its value together, in bytes.
 	MaxFeedEntryBytes = 2 << 10
-	// MaxFeedPageBytes limits a page, counted in the same way.
+	// MaxFeedPageBytes limits a page, counted in the same way. Entries of earlier versions may
+	// be larger; a page with these has no more entries than any other.
 	MaxFeedPageBytes = 32 << 10
 )
 

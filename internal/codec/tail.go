@@ -108,8 +108,11 @@ func (d *decoder) adjusted() *recommender.Adjusted {
 	return a
 }
 
-// sinceBit is what is known of a spec, beside its hash.
-const sinceBit = 1
+// Bits of what is known of a spec, beside its hash.
+const (
+	sinceBit = 1 << iota
+	keptBit  // of earlier versions, which stored the text elsewhere: when they did, in minutes
+)
 
 func (e *encoder) spec(b []byte, s *SpecUse) []byte {
 	b = binary.BigEndian.AppendUint64(b, s.Hash)
@@ -210,11 +213,16 @@ func (d *decoder) spec(s *SpecUse) {
 	if len(d.b) == 0 {
 		return
 	}
-	if d.uint() != sinceBit {
-		d.fail()
-		return
+	known := d.uint()
+	if known&sinceBit != 0 {
+		s.Since = milliseconds(d.base) - d.int()
 	}
-	s.Since = milliseconds(d.base) - d.int()
+	if known&keptBit != 0 {
+		d.int()
+	}
+	if known == 0 || known > sinceBit|keptBit {
+		d.fail()
+	}
 }
 
 // turns takes all of them into the room.

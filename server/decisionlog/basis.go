@@ -33,6 +33,45 @@ func basisOf(b *recommender.Basis) *setpointv1.DecisionBasis {
 	return m
 }
 
+// Entries of earlier versions have the basis in the lists of the decision's history, as counts
+// without instants. Recommendations are the proposal of all metrics and of each; scale-ups are the
+// upper limits, the maximum, the window and, if there is one, the ceiling; scale-downs are the
+// lower ones.
+const (
+	boundPlace = iota
+	windowPlace
+	limitPlace
+)
+
+// hiddenBasis returns the basis of an entry of an earlier version; nil if it has none.
+func hiddenBasis(h *recommender.History) *setpointv1.DecisionBasis {
+	if len(h.Recommendations) == 0 && len(h.ScaleUps) == 0 && len(h.ScaleDowns) == 0 {
+		return nil
+	}
+	b := &setpointv1.DecisionBasis{
+		MinReplicas: number(h.ScaleDowns, boundPlace), MaxReplicas: number(h.ScaleUps, boundPlace),
+		ScaleUpWindowSeconds: number(h.ScaleUps, windowPlace), ScaleDownWindowSeconds: number(h.ScaleDowns, windowPlace),
+		Ceiling: number(h.ScaleUps, limitPlace), Floor: number(h.ScaleDowns, limitPlace),
+	}
+	for i := range h.Recommendations {
+		if n := h.Recommendations[i].Replicas; i == 0 {
+			b.Proposal = &n
+		} else {
+			b.MetricProposals = append(b.MetricProposals, n)
+		}
+	}
+	return b
+}
+
+// number returns the one at an index of a list; nil if there is none, for which these entries have
+// -1, too.
+func number(list []recommender.ScaleEvent, place int) *int32 {
+	if place >= len(list) || list[place].Change == -1 {
+		return nil
+	}
+	return &list[place].Change
+}
+
 // proposedAt is the basis of a decision of which only the later record is known: the metrics'
 // proposal.
 func proposedAt(r *record.Record, at int64) (b recommender.Basis) {

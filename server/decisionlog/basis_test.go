@@ -69,6 +69,50 @@ func TestAnEntryHasTheBasisOfItsDecision(t *testing.T) {
 	}
 }
 
+// Entries of earlier versions are a record, whose lists have the basis.
+func TestAnEntryOfAnEarlierVersionIsRead(t *testing.T) {
+	t.Parallel()
+	n := func(n int32) *int32 { return &n }
+	counts := func(counts ...int32) (events []recommender.ScaleEvent) {
+		for _, count := range counts {
+			events = append(events, recommender.ScaleEvent{Change: count, At: decidedAt.UnixNano()})
+		}
+		return events
+	}
+	of := func(h recommender.History) []byte {
+		h.Updated, h.Last = decidedAt, recommender.LastDecision{ID: recommender.ID{1}, At: decidedAt.UnixNano(), From: 4, To: 8}
+		return record.Append(nil, &record.Record{History: h})
+	}
+	for _, tc := range []struct {
+		name  string
+		value []byte
+		want  *setpointv1.DecisionBasis
+	}{
+		{"nothing is known", of(recommender.History{}), nil},
+		{
+			"a scale-up without windows", of(recommender.History{
+				Recommendations: []recommender.TimedRecommendation{{Replicas: 9, At: decidedAt.UnixNano()}, {Replicas: 9, At: decidedAt.UnixNano()}, {Replicas: -1, At: decidedAt.UnixNano()}},
+				ScaleUps:        counts(20, -1, 8), ScaleDowns: counts(1, -1),
+			}),
+			&setpointv1.DecisionBasis{Proposal: n(9), MetricProposals: []int32{9, -1}, MinReplicas: n(1), MaxReplicas: n(20), Ceiling: n(8)},
+		},
+		{
+			"bounds and windows", of(recommender.History{ScaleUps: counts(20, 15), ScaleDowns: counts(1, 60, 0)}),
+			&setpointv1.DecisionBasis{MinReplicas: n(1), MaxReplicas: n(20), ScaleUpWindowSeconds: n(15), ScaleDownWindowSeconds: n(60), Floor: n(0)},
+		},
+	} {
+		got := Read(tc.value)
+		if got.GetDesiredReplicas() != 8 || !proto.Equal(got.GetBasis(), tc.want) {
+			t.Errorf("%s: %v is read, want the basis %v", tc.name, got, tc.want)
+		}
+		for n := range tc.value {
+			if got := Read(tc.value[:n]); got != nil {
+				t.Errorf("%s: of %d bytes %v is read", tc.name, n, got)
+			}
+		}
+	}
+}
+
 // A change is logged when it is settled: with its basis by the instance that recommended it, with
 // the proposal that the history knows by any other.
 func TestASettledChangeHasTheBasisOfItsDecision(t *testing.T) {

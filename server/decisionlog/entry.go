@@ -141,8 +141,9 @@ func (l *Entry) value(decision []byte) []byte {
 
 // Read decodes an entry of the log; nil if it is invalid.
 func Read(value []byte) *setpointv1.Decision {
-	entry := &storedv1.LogEntry{}
-	if proto.Unmarshal(value, entry) != nil {
+	entry := &storedv1.LogEntry{Decision: value}
+	isMessage := len(value) > 0 && value[0] >= leastTag
+	if isMessage && proto.Unmarshal(value, entry) != nil {
 		return nil
 	}
 	h, err := record.Decode(entry.GetDecision())
@@ -153,10 +154,15 @@ func Read(value []byte) *setpointv1.Decision {
 	if d == nil {
 		return nil
 	}
-	d.Basis = entry.GetBasis()
+	if d.Basis = entry.GetBasis(); !isMessage {
+		d.Basis = hiddenBasis(&h.History)
+	}
 	d.States = states.OfDecision(d).Words()
 	return d
 }
+
+// leastTag is the least first byte of a message. The formats of records are smaller.
+const leastTag = 1 << 3
 
 // forFeed encodes a decision in no more than maxFedBytes: without readings, and if it must be
 // without conditions and with shortened texts.

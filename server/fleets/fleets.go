@@ -234,7 +234,7 @@ func (f *Fleets) load(ctx context.Context, key store.Key) (*known, error) {
 }
 
 // dropHistory deletes what was decided of a fleet's own name as if it were an ordinary target, by a call that came as its
-// spec was stored: while that is there further ones are answered.
+// spec was stored, or by an earlier version: while that is there further ones are answered.
 func (f *Fleets) dropHistory(ctx context.Context, key store.Key) {
 	switch err := f.targets.Delete(ctx, &setpointv1.DeleteTargetRequest{Name: key.String()}); {
 	case err == nil:

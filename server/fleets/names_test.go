@@ -131,8 +131,8 @@ func TestATargetWithAHistoryBecomesNoFleet(t *testing.T) {
 	})
 }
 
-// A history beside a fleet, of a call that was decided while its spec was stored, goes with the next look at the fleet:
-// while it is there such calls are answered.
+// A history beside a fleet, of a call that was decided while its spec was stored, or by an earlier version, goes with
+// the next look at the fleet: while it is there such calls are answered.
 func TestAHistoryBesideAFleetGoes(t *testing.T) {
 	t.Parallel()
 	engines(t, func(t *testing.T, open func() store.Engine) {

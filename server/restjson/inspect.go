@@ -34,12 +34,14 @@ type inspection struct {
 	cursor
 	findings
 	path []byte // the place of the value that comes next
+	// emptyPolicies are taken.
+	emptyPolicies bool
 }
 
 // inspect compares data, for which checkText found nothing, with msg's
 // descriptor.
-func inspect(data []byte, msg proto.Message) findings {
-	in := inspection{cursor: cursor{text: data}}
+func inspect(data []byte, msg proto.Message, emptyPolicies bool) findings {
+	in := inspection{cursor: cursor{text: data}, emptyPolicies: emptyPolicies}
 	in.message(msg.ProtoReflect().Descriptor())
 	return in.findings
 }
@@ -185,7 +187,7 @@ func (in *inspection) elements(fd protoreflect.FieldDescriptor) {
 	for in.open(); in.more(); count++ {
 		in.at("["+strconv.Itoa(count)+"]", func() { in.required(fd, fd) })
 	}
-	if count == 0 && fd.FullName() == policiesField {
+	if count == 0 && !in.emptyPolicies && fd.FullName() == policiesField {
 		in.report(noPolicies)
 	}
 }

@@ -59,7 +59,7 @@ func refuseEmptyPolicies(data []byte, msg proto.Message) error {
 		// accepted this text, so there is nothing to refuse.
 		return nil
 	}
-	found := inspect(data, msg)
+	found := inspect(data, msg, false)
 	found.violations = slices.DeleteFunc(found.violations, func(v Violation) bool {
 		return v.Description != noPolicies
 	})

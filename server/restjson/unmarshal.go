@@ -16,12 +16,18 @@ var strict = protojson.UnmarshalOptions{RecursionLimit: maxDepth}
 
 // Unmarshal replaces msg by the JSON object in data. Every error is an *Error that
 // lists the problems of the whole text; msg is then empty.
-func Unmarshal(data []byte, msg proto.Message) error {
+func Unmarshal(data []byte, msg proto.Message) error { return unmarshal(data, msg, false) }
+
+// UnmarshalStored is Unmarshal for what a service said of a stored spec: older ones wrote an empty list of policies for
+// scaling rules without any, so it counts as absent.
+func UnmarshalStored(data []byte, msg proto.Message) error { return unmarshal(data, msg, true) }
+
+func unmarshal(data []byte, msg proto.Message, emptyPolicies bool) error {
 	err := strict.Unmarshal(data, msg)
 	switch {
 	case err != nil:
-		err = retry(data, msg, err)
-	case mayHaveEmptyPolicies(data):
+		err = retry(data, msg, err, emptyPolicies)
+	case !emptyPolicies && mayHaveEmptyPolicies(data):
 		err = refuseEmptyPolicies(data, msg)
 	}
 	if err != nil {
@@ -32,11 +38,11 @@ func Unmarshal(data []byte, msg proto.Message) error {
 
 // retry finds all problems of data, which strict refused with cause. If the only ones
 // are numbers in quantity fields, it decodes data with these numbers as strings.
-func retry(data []byte, msg proto.Message, cause error) error {
+func retry(data []byte, msg proto.Message, cause error, emptyPolicies bool) error {
 	if err := checkText(data, msg); err != nil {
 		return err
 	}
-	found := inspect(data, msg)
+	found := inspect(data, msg, emptyPolicies)
 	if err := found.err(); err != nil {
 		return err
 	}

@@ -37,18 +37,24 @@ func digest(parts ...string) string {
 }
 
 // customOf returns the stored values by their identities.
-func customOf(o *storedv1.Observation) map[string]*storedv1.CustomMetricValues {
+func (n *namer) customOf(o *storedv1.Observation) map[string]*storedv1.CustomMetricValues {
 	all := make(map[string]*storedv1.CustomMetricValues, len(o.GetCustomMetrics()))
 	for _, m := range o.GetCustomMetrics() {
+		if len(m.GetIdentity()) == 0 && len(m.GetValues()) > 0 {
+			m.Identity = []byte(n.custom(m.GetValues()[0]))
+		}
 		all[string(m.GetIdentity())] = m
 	}
 	return all
 }
 
 // externalOf returns the stored series by their identities.
-func externalOf(o *storedv1.Observation) map[string]*storedv1.ExternalMetricSeries {
+func (n *namer) externalOf(o *storedv1.Observation) map[string]*storedv1.ExternalMetricSeries {
 	all := make(map[string]*storedv1.ExternalMetricSeries, len(o.GetExternalMetrics()))
 	for _, m := range o.GetExternalMetrics() {
+		if len(m.GetIdentity()) == 0 && len(m.GetSeries()) > 0 {
+			m.Identity = []byte(n.series(m.GetSeries()[0].GetMetric()))
+		}
 		all[string(m.GetIdentity())] = m
 	}
 	return all

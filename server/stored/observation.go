@@ -126,7 +126,7 @@ func mergeCustom(o *storedv1.Observation, values []*setpointv1.CustomMetric, sta
 	if len(values) == 0 {
 		return nil
 	}
-	custom := customOf(o)
+	custom := names.customOf(o)
 	fresh := make(map[string]bool)
 	var replaced []*storedv1.CustomMetricValues
 	for _, value := range values {
@@ -222,7 +222,7 @@ func keepPods(o *storedv1.Observation, replaced []*storedv1.CustomMetricValues, 
 
 // mergeExternal replaces the series of the reported metrics.
 func mergeExternal(o *storedv1.Observation, all []*setpointv1.ExternalMetric, stamp *timestamppb.Timestamp, newer func(*timestamppb.Timestamp) bool, names *namer) {
-	external := externalOf(o)
+	external := names.externalOf(o)
 	fresh := make(map[string]bool)
 	for _, series := range all {
 		identity := names.series(series.GetMetric())

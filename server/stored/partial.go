@@ -63,13 +63,13 @@ func openObservation(record []byte, report *setpointv1.ReportObservationRequest,
 			}
 		case number == customField:
 			m := &storedv1.CustomMetricValues{}
-			if err := openMetric(value, m); err != nil {
+			if err := openMetric(value, m, &m.Identity); err != nil {
 				return nil, err
 			}
 			p.CustomMetrics = append(p.CustomMetrics, m)
 		case number == externalField:
 			m := &storedv1.ExternalMetricSeries{}
-			if err := openMetric(value, m); err != nil {
+			if err := openMetric(value, m, &m.Identity); err != nil {
 				return nil, err
 			}
 			p.ExternalMetrics = append(p.ExternalMetrics, m)
@@ -186,7 +186,7 @@ func (p *partial) encode() ([]byte, error) {
 }
 
 // openMetric decodes a metric except its values, which it keeps as an unknown field.
-func openMetric(from []byte, into proto.Message) error {
+func openMetric(from []byte, into proto.Message, identity *[]byte) error {
 	var values, decoded run
 	var invalid error
 	for f := range protofields.Of(from, &invalid) {
@@ -206,6 +206,9 @@ func openMetric(from []byte, into proto.Message) error {
 		values.add(unknown)
 	}
 	into.ProtoReflect().SetUnknown(values.bytes())
+	if len(*identity) == 0 {
+		return decodeMetric(into) // from an earlier version: its first value identifies it
+	}
 	return nil
 }
 

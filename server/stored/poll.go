@@ -394,7 +394,7 @@ func (a ages) samples(request *setpointv1.RecommendRequest, spec *setpointv1.Tar
 		request.PodMetrics = o.GetPodMetrics()
 	}
 	var names namer
-	s := sampler{ages: a, request: request, names: &names, budget: budget, usage: o.GetPodMetricsTime(), custom: customOf(o), external: externalOf(o), taken: make(map[string]bool)}
+	s := sampler{ages: a, request: request, names: &names, budget: budget, usage: o.GetPodMetricsTime(), custom: names.customOf(o), external: names.externalOf(o), taken: make(map[string]bool)}
 	metrics := request.GetSpec().GetMetrics()
 	for _, m := range metrics {
 		if m.GetType() == "Pods" {

@@ -144,7 +144,8 @@ func (t *Targets) deleteSpec(ctx context.Context, key store.Key, version string)
 	return result.Swapped, nil
 }
 
-// decodeSpec decodes a stored spec; ErrNoSpec if there is none. A valid one is not empty.
+// decodeSpec decodes a stored spec; ErrNoSpec if there is none. A valid one is not empty;
+// earlier versions left empty ones when a delete did not finish.
 func decodeSpec(key store.Key, record store.Record) (*setpointv1.TargetSpec, error) {
 	if len(record.Value) == 0 {
 		return nil, ErrNoSpec

@@ -186,8 +186,8 @@ return page`)
 	// Each ARGV[5]-th entry settles those since the last one, with some commands for all of them and
 	// two for a tenant: it enters them into the sorted set KEYS[2] by cluster, namespace and id, and
 	// removes an entry in place of each that is too many, see store.Feed; a namespace's share is
-	// ARGV[3] entries, a cluster's ARGV[4]. Entries that are not in the set, which may be lost, go
-	// first; if some of the stream are lost, the set has more entries, and starts again.
+	// ARGV[3] entries, a cluster's ARGV[4]. Entries of an earlier version, which are not in the set, go
+	// first; if that version has trimmed the stream, the set has more entries, and starts again.
 	// Without the right to xlen or xdel the oldest entries go.
 	feedScript = newScript(`local t = redis.call('TIME')
 local ms = t[1] * 1000 + math.floor(t[2] / 1000)
@@ -252,7 +252,7 @@ local function settle()
     until not gone[victim]
     local replaced
     if theirs == namespaces[i] or indexed < length and redis.call('ZLEXCOUNT', KEYS[2], '[' .. victim, '[' .. victim) == 0 then
-      -- its own, or one that is not in the set: it goes
+      -- its own, or an earlier version's: it goes
     elseif over(namespaces[i], tonumber(ARGV[3])) then
       replaced = first(namespaces[i])
     elseif its ~= clusters[i] and over(clusters[i], tonumber(ARGV[4])) then

@@ -417,8 +417,8 @@ west/shop/web: nothing is known of its 7 replicas now: they count as idle for a
 		t.Errorf("one whose share the others have: %s", shifted.Stdout)
 	}
 	check(t, "as JSON", run("show", web, "-o=json"), 0, `"shareTotal": 11`)
-	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT", StaleAfter: durationpb.New(45 * time.Second), LostAfter: durationpb.New(5 * time.Minute)}}
-	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "Silent    stale after 45s, lost after 5m", "its share is the others'")
+	s.fleet = &setpointv1.Fleet{Name: web, MinReplicas: 1, MaxReplicas: 5, MemberCounts: &setpointv1.FleetMemberCounts{Unseen: 2}, Spec: &setpointv1.FleetSpec{OnLost: "SHIFT"}}
+	check(t, "before it decided", run("show", web), 0, "Replicas  none decided yet; 1 to 5: it waits for the calls of its members", "2 unseen", "Silent    stale after three periods, lost after 5m, or when it is stale", "its share is the others'")
 }
 
 // Nobody is lost where nobody calls: the list and what is shown tell that in words.

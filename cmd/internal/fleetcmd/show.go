@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
@@ -68,7 +69,7 @@ func write(to io.Writer, f *setpointv1.Fleet, spec *setpointv1.HorizontalPodAuto
 	if silent := quiet(f, now); silent > 0 {
 		row("", "nobody has called for %s: there are no decisions, and all keep what they have; nobody becomes lost, as silence counts only while others call", printable.Age(silent))
 	}
-	row("Silent", "stale after %s, lost after %s, and then its share is %s", printable.Duration(f.GetSpec().GetStaleAfter().AsDuration()), printable.Duration(f.GetSpec().GetLostAfter().AsDuration()),
+	row("Silent", "stale after %s, lost after %s, and then its share is %s", lastsOr(f.GetSpec().GetStaleAfter(), "three periods"), lastsOr(f.GetSpec().GetLostAfter(), "5m, or when it is stale"),
 		map[string]string{"hold": "kept", "shift": "the others'"}[onLost(f.GetSpec())])
 	out.WriteString("\n")
 	w := tabwriter.NewWriter(&out, 0, 0, 2, ' ', 0)
@@ -195,6 +196,14 @@ func ago(t *timestamppb.Timestamp, now time.Time) string {
 		return "never"
 	}
 	return printable.Age(now.Sub(t.AsTime())) + " ago"
+}
+
+// lastsOr is a duration, or what it is where a service of an earlier version leaves out the default.
+func lastsOr(d *durationpb.Duration, usual string) string {
+	if d == nil {
+		return usual
+	}
+	return printable.Duration(d.AsDuration())
 }
 
 // width is that of a terminal.

@@ -22,7 +22,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// An entry of the log of decisions.
+// An entry of the log of decisions. Its first byte is at least 8, as that of any message. Earlier
+// entries are a decision alone, whose first byte is a smaller number, its format.
 type LogEntry struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The decision, encoded like the record of a target that has no history: that is a quarter of a

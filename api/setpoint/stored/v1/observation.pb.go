@@ -148,7 +148,8 @@ type CustomMetricValues struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The values.
 	Values []*v1.CustomMetric `protobuf:"bytes,2,rep,name=values,proto3" json:"values,omitempty"`
-	// Identifies the metric, so that its selector need not be parsed again.
+	// Identifies the metric, so that its selector need not be parsed again. Absent: derived
+	// from the first value.
 	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -212,7 +213,8 @@ type ExternalMetricSeries struct {
 	Time *timestamppb.Timestamp `protobuf:"bytes,1,opt,name=time,proto3" json:"time,omitempty"`
 	// The series.
 	Series []*v1.ExternalMetric `protobuf:"bytes,2,rep,name=series,proto3" json:"series,omitempty"`
-	// Identifies the metric, so that its selector need not be parsed again.
+	// Identifies the metric, so that its selector need not be parsed again. Absent: derived
+	// from the first series.
 	Identity      []byte `protobuf:"bytes,3,opt,name=identity,proto3" json:"identity,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -23,7 +23,8 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// The overrides of a cluster.
+// The overrides of a cluster. Earlier versions write its first two fields as a ListOverridesResponse, and drop the
+// others.
 type Overrides struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The overrides, by name.
