@@ -111,17 +111,31 @@ type fleetOf struct {
 	typed      *plugin
 	name       string
 	east, west *place
-	line       *line  // the west's
-	agent      *agent // the west's
+	// places are those of the members, by name.
+	places []*place
+	line   *line // the west's
+	agents []*agent
 }
 
 func newFleet(t *testing.T, flags ...string) *fleetOf {
 	t.Helper()
+	return newFleetWith(t, nil, flags...)
+}
+
+// newFleetWith has a third cluster between them, like the west; nil: none.
+func newFleetWith(t *testing.T, north *kubetest.Cluster, flags ...string) *fleetOf {
+	t.Helper()
 	s := service.Start(t, "--redis", redistest.Start(t, persistent).URL())
 	east := newPlace(t, withAutoscalers(t, kubetest.Shared(t)), autoscalers, "fleet")
 	west := &place{t: t, c: kubetest.SharedWithoutNative(t), kind: hpas, namespace: east.namespace}
-	west.c.Kubectl(t, "create", "namespace", west.namespace)
-	f := &fleetOf{t: t, s: s, typed: newPlugin(t, east.c, s), name: "clusters/all/namespaces/" + east.namespace + "/targets/" + app, east: east, west: west, line: newLine(t, s.GRPCAddr())}
+	places, members := []*place{east, west}, []string{"east", "west"}
+	if north != nil {
+		places, members = []*place{east, {t: t, c: north, kind: hpas, namespace: east.namespace}, west}, []string{"east", "north", "west"}
+	}
+	for _, p := range places[1:] {
+		p.c.Kubectl(t, "create", "namespace", p.namespace)
+	}
+	f := &fleetOf{t: t, s: s, typed: newPlugin(t, east.c, s), name: "clusters/all/namespaces/" + east.namespace + "/targets/" + app, east: east, west: west, places: places, line: newLine(t, s.GRPCAddr())}
 	spec := bounded(2, 20, metric(external(averageValue("10"))))(app)
 	// At a period of a second an agent may call before its Deployment shows the count that it was given. Without the guard, as in
 	// kubernetes/kubernetes#141134, what the clusters show on their way to a count would become the count.
@@ -129,18 +143,27 @@ func newFleet(t *testing.T, flags ...string) *fleetOf {
 	manifest, err := json.Marshal(&autoscalingv2.HorizontalPodAutoscaler{ObjectMeta: meta, Spec: spec})
 	must(t, err)
 	file := textFile(t, strings.Replace(string(manifest), "{", `{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",`, 1))
-	create := []string{"create", "all/" + east.namespace + "/" + app, "-f", file, "--scope=External:" + app + "=per-member", "--period=1s", "--stale-after=3s", "--lost-after=9s", "--member=east", "--member=west"}
+	create := []string{"create", "all/" + east.namespace + "/" + app, "-f", file, "--scope=External:" + app + "=per-member", "--period=1s", "--stale-after=3s", "--lost-after=9s"}
+	for _, name := range members {
+		create = append(create, "--member="+name)
+	}
 	f.typeIn(append(create, flags...)...)
-	for _, p := range []*place{east, west} {
+	for i, p := range places {
 		p.c.Deployment(t, p.namespace, app, 2)
 		queue("20", 2).do(p, app)
 		p.awaitReplicas(app, 2)
+		if i == 0 {
+			p.add(app, bounded(0, 20, metric(external(averageValue("10"))))(app), `options={"scaleToZero": true}`, `fleet="`+f.name+`"`)
+		} else {
+			p.add(app, spec)
+			p.c.Kubectl(t, "annotate", "hpa", app, "-n", p.namespace, "setpoint.dev/fleet="+f.name)
+		}
 	}
-	east.add(app, bounded(0, 20, metric(external(averageValue("10"))))(app), `options={"scaleToZero": true}`, `fleet="`+f.name+`"`)
-	west.add(app, spec)
-	west.c.Kubectl(t, "annotate", "hpa", app, "-n", west.namespace, "setpoint.dev/fleet="+f.name)
-	startAgent(t, east.c, east.namespace, s, "--source=autoscaler", "--cluster=east", "--sync-period=1s")
-	f.agent = startAgent(t, west.c, west.namespace, f.line, "--source=hpa", "--cluster=west", "--sync-period=1s")
+	f.agents = append(f.agents, startAgent(t, east.c, east.namespace, s, "--source=autoscaler", "--cluster=east", "--sync-period=1s"),
+		startAgent(t, west.c, west.namespace, f.line, "--source=hpa", "--cluster=west", "--sync-period=1s"))
+	if north != nil {
+		f.agents = append(f.agents, startAgent(t, north, east.namespace, s, "--source=hpa", "--cluster=north", "--sync-period=1s"))
+	}
 	return f
 }
 
@@ -160,39 +183,69 @@ func (f *fleetOf) get() *setpointv1.Fleet {
 	return got.GetFleet()
 }
 
-// length sets the queues.
-func (f *fleetOf) length(east, west string) {
+// length sets the queues, of the clusters in the order of their names.
+func (f *fleetOf) length(queues ...string) {
 	f.t.Helper()
-	queue(east, 0).do(f.east, app)
-	queue(west, 0).do(f.west, app)
+	for i, p := range f.places {
+		queue(queues[i], 0).do(p, app)
+	}
 }
 
 // await waits until the Deployments want so many pods, the fleet gives these shares, and the states are these.
 func (f *fleetOf) await(what string, east, west int32, states string) {
 	f.t.Helper()
-	f.awaitOneOf(what, states, [2]int32{east, west})
+	f.awaitAll(what, states, east, west)
 }
 
-// awaitOneOf is await where the instant of a decision, which is chance, says which of the counts it comes to.
-func (f *fleetOf) awaitOneOf(what, states string, all ...[2]int32) {
+// awaitAll is await, of the clusters in the order of their names; unseen is the count of one whose API server is away.
+func (f *fleetOf) awaitAll(what, states string, counts ...int32) {
 	f.t.Helper()
-	await(f.t, what, func() string {
-		got := f.get()
-		var said []string
-		sum := int32(0)
-		for _, m := range got.GetMembers() {
-			state := m.GetState()
-			if m.GetDrained() {
-				state += " drained"
+	await(f.t, what, func() string { return f.differs(states, counts) })
+}
+
+// awaitOneOf is awaitAll where the instant of a decision, which is chance, says which of the counts it comes to.
+func (f *fleetOf) awaitOneOf(what, states string, all ...[]int32) {
+	f.t.Helper()
+	await(f.t, what, func() (differs string) {
+		for _, counts := range all {
+			if differs = f.differs(states, counts); differs == "" {
+				return ""
 			}
-			said, sum = append(said, state), sum+m.GetShare()
 		}
-		has := [2]int32{f.east.replicas(app), f.west.replicas(app)}
-		if !slices.Contains(all, has) || strings.Join(said, ", ") != states || sum != got.GetShareTotal() {
-			return fmt.Sprintf("there are %v, %s; %v", has, strings.Join(said, ", "), got)
-		}
-		return ""
+		return differs
 	})
+}
+
+const unseen = -1
+
+// differs says what is otherwise; empty: nothing is.
+func (f *fleetOf) differs(states string, counts []int32) string {
+	f.t.Helper()
+	got := f.get()
+	var said []string
+	var has []int32
+	sum := int32(0)
+	for i, m := range got.GetMembers() {
+		state := m.GetState()
+		if counts[i] == unseen && (state == "STALE" || state == "FRESH" && m.GetError() != "") {
+			state = "BLIND" // as long as the agent's watches hold it still tells its replicas, and that it reads no metric
+		}
+		if m.GetDrained() {
+			state += " drained"
+		}
+		said, sum = append(said, state), sum+m.GetShare()
+	}
+	for i, p := range f.places {
+		n := int32(unseen)
+		if counts[i] != unseen {
+			n = p.replicas(app)
+		}
+		has = append(has, n)
+	}
+	if !slices.Equal(has, counts) || strings.Join(said, ", ") != states || sum != got.GetShareTotal() {
+		return fmt.Sprintf("there are %v, %s; %v", has, strings.Join(said, ", "), got)
+	}
+	return ""
 }
 
 // stays looks for a while whether the counts stay.
@@ -240,9 +293,9 @@ func TestAFleetOfTwoClustersShiftsWhatIsLost(t *testing.T) {
 	f.stays("nothing is moved", 12, 5)
 
 	// An agent crashes, and another one takes over in time.
-	f.agent.kill()
-	f.agent.start()
-	f.agent.awaitReady()
+	f.agents[1].kill()
+	f.agents[1].start()
+	f.agents[1].awaitReady()
 	f.stays("another agent", 12, 5)
 
 	f.typeIn("drain", f.name, "east")
@@ -250,7 +303,7 @@ func TestAFleetOfTwoClustersShiftsWhatIsLost(t *testing.T) {
 	f.typeIn("promote", f.name, "east")
 	queue("70", 0).do(f.west, app) // what is added makes up for it
 	// A decision between the two commands moves a replica.
-	f.awaitOneOf("the east takes part again", "FRESH, FRESH", [2]int32{2, 17}, [2]int32{3, 16})
+	f.awaitOneOf("the east takes part again", "FRESH, FRESH", []int32{2, 17}, []int32{3, 16})
 	for _, p := range []*place{f.east, f.west} {
 		for _, event := range p.events(app) {
 			if strings.Contains(event, "AnswerRefused") {
@@ -258,4 +311,76 @@ func TestAFleetOfTwoClustersShiftsWhatIsLost(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A lost member's share is kept for it unless the fleet says otherwise, and one that was killed comes back to it.
+func TestAFleetOfTwoClustersKeepsWhatIsLost(t *testing.T) {
+	t.Parallel()
+	f := newFleet(t)
+	f.await("both take part", 2, 2, "FRESH, FRESH")
+	f.length("70", "30")
+	f.await("a ramp", 5, 5, "FRESH, FRESH")
+	f.agents[1].kill()
+	f.await("the west is silent", 5, 5, "FRESH, STALE")
+	f.length("20", "20")
+	f.await("the west is lost", 5, 5, "FRESH, LOST")
+	f.stays("a lost member", 5, 5)
+	f.length("140", "0")
+	f.await("the east needs more", 9, 5, "FRESH, LOST")
+	f.length("90", "50")
+	f.agents[1].start()
+	f.agents[1].awaitReady()
+	f.await("the west is there again", 9, 5, "FRESH, FRESH")
+	f.length("20", "20")
+	f.await("and down", 2, 2, "FRESH, FRESH")
+	// Nobody decides while the service is away; the counts are those of its end.
+	f.s.Kill()
+	f.length("70", "30")
+	f.east.awaitCondition(app, "AbleToScale=False/RecommenderUnavailable")
+	f.stays("no service", 2, 2)
+	f.s.Restart()
+	f.await("the service again", 5, 5, "FRESH, FRESH")
+	// A fleet that is gone scales nobody: its members do not decide alone.
+	f.typeIn("delete", f.name)
+	f.length("150", "150")
+	for _, p := range []*place{f.east, f.west} {
+		p.awaitCondition(app, "AbleToScale=False/RecommendationRefused")
+		if said := p.condition(app, "AbleToScale"); !strings.Contains(said, "there is no fleet") {
+			t.Errorf("a member without its fleet says %s", said)
+		}
+	}
+	f.stays("no fleet", 5, 5)
+}
+
+// Three clusters are scaled as one, and the API server of one is killed. Its agent can see nothing, and says so: the member is blind,
+// however long, and never lost. Nothing falls anywhere, the others take what is known to be more, and it goes on when it sees again.
+func TestAFleetOfThreeClustersOutlivesAnAPIServer(t *testing.T) {
+	t.Parallel()
+	north := kubetest.Start(t, kubetest.Config{})
+	f := newFleetWith(t, north, "--on-lost=shift", "--lost-after=4s")
+	f.awaitAll("all take part", "FRESH, FRESH, FRESH", 2, 2, 2)
+	// The agents read one after the other: no sum on the way may be within the tolerance of the last one.
+	f.length("40", "40", "40")
+	f.awaitAll("a ramp", "FRESH, FRESH, FRESH", 4, 4, 4)
+	f.length("70", "40", "40")
+	f.awaitAll("and up", "FRESH, FRESH, FRESH", 5, 5, 5)
+	f.length("40", "40", "40")
+	f.awaitAll("and down", "FRESH, FRESH, FRESH", 4, 4, 4)
+
+	north.KillAPIServer()
+	f.awaitAll("the north sees nothing", "FRESH, BLIND, FRESH", 4, unseen, 4)
+	f.length("10", "0", "10")
+	for range 30 { // six periods: longer than until a silent member is lost
+		if differs := f.differs("FRESH, BLIND, FRESH", []int32{4, unseen, 4}); differs != "" {
+			t.Fatalf("a blind member: %s", differs)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	f.length("150", "0", "10")
+	// As long as the north still tells its replicas it has a part in what is more, which it takes when it sees again.
+	f.awaitOneOf("the others take more", "FRESH, BLIND, FRESH", []int32{6, unseen, 6}, []int32{6, unseen, 5})
+	must(t, north.StartAPIServer())
+	f.awaitOneOf("the north sees again, and nothing is moved", "FRESH, FRESH, FRESH", []int32{6, 4, 6}, []int32{6, 5, 5})
+	f.length("20", "20", "20")
+	f.awaitAll("and down", "FRESH, FRESH, FRESH", 2, 2, 2)
 }

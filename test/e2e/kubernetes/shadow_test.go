@@ -11,6 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	autoscalingv2 "k8s.io/api/autoscaling/v2"
+
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
@@ -118,6 +120,33 @@ func TestShadowAgreesWithTheNativeControllerAndWritesNothing(t *testing.T) {
 	}
 	if names := targets(t, s, p.namespace); !slices.Equal(names, []string{"web.-shadow"}) {
 		t.Errorf("the service knows %v, want web.-shadow", names)
+	}
+	t.Logf("report:\n%s", a.reportAs(t, "text"))
+}
+
+// Policies count the changes of a minute, whichever of the two has made them first.
+func TestShadowCountsTheScalesOfTheNativeController(t *testing.T) {
+	t.Parallel()
+	c := kubetest.Shared(t)
+	p := newPlace(t, c, hpas, "shadow-policies")
+	s := service.Start(t)
+	c.Deployment(t, p.namespace, app, 4)
+	cpu(200, 4).do(p, app)
+	spec := basic(app)
+	spec.Behavior = &autoscalingv2.HorizontalPodAutoscalerBehavior{ScaleUp: &autoscalingv2.HPAScalingRules{
+		Policies: []autoscalingv2.HPAScalingPolicy{{Type: autoscalingv2.PercentScalingPolicy, Value: 50, PeriodSeconds: 30}},
+	}}
+	p.add(app, spec)
+	p.awaitReplicas(app, 4)
+	a := startAgent(t, c, p.namespace, s, "--source=hpa", "--shadow")
+	a.awaitJudged(t, hpas.name, app, 3)
+	cpu(1000, 20).do(p, app)
+	for _, replicas := range []int32{6, 9, 14} { // half more in each 30 s
+		p.awaitReplicas(app, replicas)
+	}
+	now := a.awaitJudged(t, hpas.name, app, 4)
+	if now.Agreed <= 10*now.Diverged {
+		t.Errorf("%d reconciles agreed, %d did not: %+v", now.Agreed, now.Diverged, now.Divergences)
 	}
 	t.Logf("report:\n%s", a.reportAs(t, "text"))
 }

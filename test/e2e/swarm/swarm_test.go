@@ -24,8 +24,7 @@ import (
 
 func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
 
-// One swarm serves all tests, which take turns: each has a service of its own. What does not depend on the engine, such as wrong labels
-// and a service of recommendations that is away, tests of clients/swarm hold with a fake one.
+// One swarm serves all tests, which take turns: each has a service of its own.
 func TestSwarm(t *testing.T) {
 	queue, sources := newQueue(t)
 	w := newWorldOf(t, service.Start(t, "--redis", redistest.Start(t, redistest.Config{}).URL()), "--sources-file="+sources)
@@ -38,10 +37,14 @@ func TestSwarm(t *testing.T) {
 		{"a count that is changed by hand", manualChange},
 		{"a stack that is deployed again", deployedAgain},
 		{"tasks that end by themselves, and a rollback after a new count", tasksThatEnd},
+		{"a wrong label holds its service only", wrongLabel},
+		{"a fleet of platforms", fleetOfPlatforms},
 		{"tasks whose health check has not passed are not counted on", failingHealthCheck},
 		{"an agent that is killed at any step of a reconcile", killedAtEachStep},
+		{"a service that is removed and made again", madeAgain},
 		{"a rolling update under load", rollingUpdate},
 		{"a daemon that starts again", daemonRestart},
+		{"the service is away", serviceAway},
 	} {
 		if !t.Run(tt.name, func(t *testing.T) {
 			began := time.Now()
@@ -150,6 +153,37 @@ func manualChange(t *testing.T, w *world) {
 	if ids := s.must(t, 1, "service", "inspect", "--format={{.Spec.TaskTemplate.ForceUpdate}} {{.Spec.TaskTemplate.ContainerSpec.Image}}", "manual"); ids != "0 burn:1" {
 		t.Errorf("more than the count was changed: %s", ids)
 	}
+}
+
+func wrongLabel(t *testing.T, w *world) {
+	wrong, fine := w.create(t, "wrong", "burn:1", 2, "setpoint.mim=2"), w.create(t, "fine", "burn:1", 1)
+	defer wrong.remove(t)
+	defer fine.remove(t)
+	wrong.use(t, much)
+	fine.use(t, much)
+	kit.Eventually(t, patience, "a hold", func() error {
+		o, err := w.status("wrong")
+		if err != nil || o.Hold == nil || o.Hold.Reason != "InvalidLabel" || o.Hold.Message != "setpoint.mim: there is no such key; did you mean min?" {
+			return fmt.Errorf("%+v, %w", o, err)
+		}
+		return nil
+	})
+	kit.Eventually(t, patience, "the other to be scaled", func() error {
+		if n := fine.replicas(t); n < 3 {
+			return fmt.Errorf("%d replicas", n)
+		}
+		return nil
+	})
+	if n := wrong.replicas(t); n != 2 {
+		t.Errorf("the one with the wrong label has %d replicas", n)
+	}
+	wrong.label(t, "setpoint.mim", "")
+	kit.Eventually(t, patience, "it to be scaled", func() error {
+		if n := wrong.replicas(t); n < 3 {
+			return fmt.Errorf("%d replicas", n)
+		}
+		return nil
+	})
 }
 
 func failingHealthCheck(t *testing.T, w *world) {
@@ -270,6 +304,32 @@ func killedAtEachStep(t *testing.T, w *world) {
 	s.becomes(t, least+step)
 }
 
+func madeAgain(t *testing.T, w *world) {
+	s := w.create(t, "again", "burn:1", 4, "setpoint.min=4")
+	s.use(t, idle)
+	kit.Eventually(t, patience, "a decision", func() error {
+		if o, err := w.status("again"); err != nil || o.Decision == nil || o.Error != "" || o.Decision.Desired != 4 {
+			return fmt.Errorf("%+v, %w", o, err)
+		}
+		return nil
+	})
+	s.remove(t)
+	kit.Eventually(t, patience, "it to be forgotten", func() error {
+		if o, err := w.status("again"); err == nil {
+			return fmt.Errorf("%+v", o)
+		}
+		return nil
+	})
+	// Recommendations for its namesake hold nothing: two are idle, and one is enough after its
+	// own window only.
+	s = w.create(t, "again", "burn:1", 2)
+	defer s.remove(t)
+	s.use(t, idle)
+	if seen := s.watch(t, least); slices.ContainsFunc(seen, func(c change) bool { return c.to > 2 }) {
+		t.Errorf("the namesake's count came back: %s", trajectory(seen))
+	}
+}
+
 func daemonRestart(t *testing.T, w *world) {
 	s := w.create(t, "restarted", "burn:1", 2, "setpoint.min=2")
 	defer s.remove(t)
@@ -283,4 +343,23 @@ func daemonRestart(t *testing.T, w *world) {
 	s.becomes(t, most)
 	s.label(t, "setpoint.max", "7") // by events, on a stream of its own
 	s.becomes(t, 7)
+}
+
+func serviceAway(t *testing.T, w *world) {
+	s := w.create(t, "held", "burn:1", 2)
+	defer s.remove(t)
+	w.serve.Stop()
+	s.use(t, much)
+	kit.Eventually(t, patience, "a hold", func() error {
+		o, err := w.status("held")
+		if err != nil || o.Hold == nil || o.Hold.Reason != "RecommenderUnavailable" {
+			return fmt.Errorf("%+v, %w", o, err)
+		}
+		return nil
+	})
+	if n := s.replicas(t); n != 2 {
+		t.Errorf("%d replicas, without a decision", n)
+	}
+	w.serve.Restart()
+	s.becomes(t, most)
 }
