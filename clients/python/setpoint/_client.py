@@ -217,7 +217,7 @@ class Client:
             """Returns the first response, None if there is none, and what comes after it."""
             nonlocal opened
             opened = self._transport.stream(_SIMULATIONS + "Simulate", request, simulations.SimulateResponse, address, timeout)
-            responses = self._transport.received(opened, address)
+            responses = self._transport.received(opened, address, timeout)
             try:
                 return next(responses, None), responses
             except Error:

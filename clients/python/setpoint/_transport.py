@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+import math
 import os
 import re
 import ssl
@@ -20,6 +21,8 @@ from setpoint._token import TokenSource
 _DEFAULT_PORT = "9090"
 # For how long an address keeps a connection that failed, in seconds.
 _ANEW = 1.0
+# How many seconds before its end by this clock a call may be over by the server's.
+_AT_ONCE = 0.01
 _HOST_PORT = re.compile(r"(?:\[([0-9A-Fa-f:.%]+)\]|([^:\s/\[\]]+))(?::(\d{1,5}))?")
 
 
@@ -119,10 +122,11 @@ class Transport:
         call: Any = self._channel(address).unary_unary(
             path, request_serializer=type(request).SerializeToString, response_deserializer=answer.FromString
         )
+        ends = _end(timeout)
         try:
             response = call(request, timeout=timeout, metadata=metadata)
         except grpc.RpcError as error:
-            raise self._told(of_rpc(error), address) from None
+            raise self._told(of_rpc(error), address, ends) from None
         except ValueError:  # the channel was closed meanwhile
             raise self._gone() from None
         self._well(address)
@@ -146,14 +150,15 @@ class Transport:
                 stream.cancel()
         return stream
 
-    def received(self, call: Any, address: int) -> Iterator[Any]:
-        """Returns what comes on a stream."""
+    def received(self, call: Any, address: int, timeout: Optional[float] = None) -> Iterator[Any]:
+        """Returns what comes on a stream that has just begun, with its time."""
+        ends = _end(timeout)
         try:
             for response in call:
                 self._well(address)
                 yield response
         except grpc.RpcError as error:
-            raise self._told(of_rpc(error), address) from None
+            raise self._told(of_rpc(error), address, ends) from None
         except ValueError:
             raise self._gone() from None
 
@@ -162,8 +167,11 @@ class Transport:
         self._answered = True
         self._failed.pop(address, None)
 
-    def _told(self, error: Error, address: int) -> Error:
-        """Adds what to do where the two sides may differ about TLS, as gRPC's own words do not."""
+    def _told(self, error: Error, address: int, ends: float) -> Error:
+        """Adds what to do where the two sides may differ about TLS, as gRPC's own words do not. Where the server is the first to
+        see that a call's time is over it resets the stream, for which gRPC's word is CANCELLED."""
+        if error.code is grpc.StatusCode.CANCELLED and not self._closed and time.monotonic() >= ends - _AT_ONCE:
+            return Error(grpc.StatusCode.DEADLINE_EXCEEDED, "the call took too long")
         if error.code is not grpc.StatusCode.UNAVAILABLE or error.reason is not None:
             if error.code is not grpc.StatusCode.DEADLINE_EXCEEDED:
                 self._failed.pop(address, None)
@@ -270,6 +278,11 @@ class Transport:
         except ssl.SSLError as error:
             raise ValueError(f"setpoint: cert_file and key_file: {tls.cert_file} and {tls.key_file} must be a certificate and its key in PEM: {error}") from None
         return grpc.ssl_channel_credentials(_read(tls.ca_file), _read(tls.key_file), _read(tls.cert_file))
+
+
+def _end(timeout: Optional[float]) -> float:
+    """Returns when a call is over that begins now."""
+    return math.inf if timeout is None else time.monotonic() + timeout
 
 
 def _read(name: Optional[str]) -> Optional[bytes]:
