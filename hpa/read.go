@@ -98,15 +98,19 @@ func ReadOne(name string, r io.Reader) (*Autoscaler, error) {
 }
 
 // listed names the first autoscalers of several.
-func listed(all []*Autoscaler) (text string) {
+func listed(all []*Autoscaler) string {
 	const most = 5
-	for i, a := range all[:min(len(all), most)] {
-		text += map[bool]string{true: ": ", false: ", "}[i == 0] + a.Object.Namespace + "/" + a.Object.Name
+	var names []string
+	for _, a := range all[:min(len(all), most)] {
+		names = append(names, a.Object.Namespace+"/"+a.Object.Name)
 	}
-	if len(all) > most {
-		text += fmt.Sprintf(" and %d more", len(all)-most)
+	switch more := len(all) - most; {
+	case len(all) == 0:
+		return ""
+	case more > 0:
+		return fmt.Sprintf(": %s and %d more", strings.Join(names, ", "), more)
 	}
-	return text
+	return ": " + strings.Join(names, ", ")
 }
 
 // Named reports whether the file says which target a stored spec is of, so that Object's name is not the file's.
