@@ -189,13 +189,16 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	if len(measured.others) > 0 && len(measured.measured) < len(all) {
 		out.Notes = append(out.Notes, "recordings of others, which do not change: "+Some(slices.Sorted(maps.Keys(measured.others))))
 	}
-	var twice, around, reads []string
+	var twice, around, reads, unjudged []string
 	for _, of := range all {
 		if of.around {
 			around = append(around, objectOf(of.new))
 		}
-		if of.reads {
+		if slices.Contains(of.beside, queries) {
 			reads = append(reads, objectOf(of.new))
+		}
+		if rest := slices.DeleteFunc(slices.Clone(of.beside), func(name string) bool { return name == queries }); len(rest) > 0 {
+			unjudged = append(unjudged, fmt.Sprintf("%s (%s)", objectOf(of.new), strings.Join(rest, ", ")))
 		}
 		if of.what != Added || in.Range == nil {
 			continue
@@ -213,6 +216,9 @@ func Run(ctx context.Context, in *Input) (*Report, error) {
 	}
 	if len(reads) > 0 {
 		out.Notes = append(out.Notes, "warning: queries change, and nothing is known of what the new ones read: recordings have what the old ones did: "+Some(reads))
+	}
+	if len(unjudged) > 0 {
+		out.Notes = append(out.Notes, "what no rule judges changes, too: "+Some(unjudged))
 	}
 	if len(twice) > 0 {
 		out.Notes = append(out.Notes, "warning: what is added is defined already; if both are applied to one cluster, the last one holds: "+Some(slices.Compact(twice)))
@@ -338,8 +344,8 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 		out.OldObject = objectOf(c.old)
 	}
 	switch {
-	case c.what == Same && c.reads:
-		out.What = Reads
+	case c.what == Same && len(c.beside) > 0:
+		out.What = Beside + strings.Join(c.beside, ", ")
 	case c.what == Same && c.around:
 		out.What = Around
 	}

@@ -32,8 +32,8 @@ const (
 	Same = "the same spec"
 	// Around is Same as well, but not so the workload, or what else lint looks at.
 	Around = "the same spec; its workload, or what is beside it, changes"
-	// Reads is Same as well, but not so the queries of a stored spec.
-	Reads = "the same spec; its queries change"
+	// Beside is Same as well, but not so what is stored beside the spec, which is named after it.
+	Beside = "the same spec; changed beside it: "
 )
 
 // Side are the specs before or after a change, with what is beside them.
@@ -107,8 +107,8 @@ type change struct {
 	lost bool
 	// around reports whether the workload, or what else lint looks at, changes.
 	around bool
-	// reads reports whether the queries change, of which no recording knows the new ones.
-	reads bool
+	// beside are the fields of what is stored beside the spec that change.
+	beside []string
 }
 
 // of is the spec that findings are about: the new one, or that which is removed.
@@ -221,9 +221,30 @@ func (s *Side) compare(next *Side, all []*change) []*change {
 		}
 		// Of files that the user named one side may have no workloads.
 		c.around = !alike(c.old, c.new) && (s.files != nil || c.old.Workload != nil && c.new.Workload != nil)
-		c.reads = !slices.EqualFunc(c.old.Stored.GetQueries(), c.new.Stored.GetQueries(), func(a, b *setpointv1.MetricQuery) bool { return proto.Equal(a, b) })
-		return c.what == Same && !c.around && !c.reads && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
+		c.beside = besides(c.old, c.new)
+		return c.what == Same && !c.around && len(c.beside) == 0 && c.old.File == c.new.File && c.old.Kind == c.new.Kind && objectOf(c.old) == objectOf(c.new) && reflect.DeepEqual(c.old.Object.Annotations, c.new.Object.Annotations)
 	})
+}
+
+// apart are the fields of what is stored that are compared on their own, or are the service's.
+var apart = []protoreflect.Name{"name", "spec", "options", "stages", "fleet", "etag", "create_time", "update_time", "updated_by", "hash"}
+
+// queries is the field of which no recording knows what its new ones read.
+const queries = "queries"
+
+// besides are the names of all other fields that change.
+func besides(old, now *lint.Spec) (names []string) {
+	before, after := old.Stored.ProtoReflect(), now.Stored.ProtoReflect()
+	fields := before.Descriptor().Fields()
+	for i := range fields.Len() {
+		if f := fields.Get(i); !slices.Contains(apart, f.Name()) && !before.Get(f).Equal(after.Get(f)) {
+			names = append(names, f.JSONName())
+		}
+	}
+	if old.Shadow != now.Shadow {
+		names = append(names, "shadow")
+	}
+	return names
 }
 
 // head is what tells documents apart.

@@ -79,21 +79,31 @@ func TestWhichSpecBecameWhich(t *testing.T) {
 	}
 }
 
-// Other queries are told of, although the spec is the same: recordings have what the old ones read.
-func TestQueriesThatChangeAreTold(t *testing.T) {
+// What changes beside a spec is told of, although the spec is the same: recordings have what the old queries read, and no
+// rule judges the rest.
+func TestWhatChangesBesideASpecIsTold(t *testing.T) {
 	t.Parallel()
 	const stored = "spec: {maxReplicas: %d, metrics: [{type: External, external: {metric: {name: q}, target: {type: AverageValue, averageValue: \"10\"}}}]}\nqueries: [{metric: \"External:q\", source: prometheus, query: 'sum(q%s)'}]\n"
-	old := fmt.Sprintf(stored, 5, "")
-	for _, tt := range []struct {
-		now, what string
-		told      bool
-	}{{fmt.Sprintf(stored, 5, "{a=\"b\"}"), Reads, true}, {fmt.Sprintf(stored, 6, "{a=\"b\"}"), Changed, true}, {fmt.Sprintf(stored, 6, ""), Changed, false}, {"# text\n" + old, "", false}} {
-		got := run(t, old, tt.now, "", nil)
+	const queried, unjudged = "warning: queries change, ", "what no rule judges changes, too: default/web"
+	old, own := fmt.Sprintf(stored, 5, ""), own("web", 5)
+	for _, tt := range []struct{ old, now, what, told string }{
+		{old, fmt.Sprintf(stored, 5, "{a=\"b\"}"), Beside + "queries", queried},
+		{old, fmt.Sprintf(stored, 6, "{a=\"b\"}"), Changed, queried},
+		{old, fmt.Sprintf(stored, 6, ""), Changed, ""},
+		{old, "# text\n" + old, "", ""},
+		{old, old + "period: 30s\n", Beside + "period", unjudged + " (period)"},
+		{old, fmt.Sprintf(stored, 6, "") + "period: 30s\nassumeApplied: true\n", Changed, unjudged + " (period, assumeApplied)"},
+		{old + "shadows: [{name: a, spec: {maxReplicas: 5}}]\n", old + "shadows: [{name: a, spec: {maxReplicas: 6}}]\n", Beside + "shadows", unjudged + " (shadows)"},
+		{old + "etag: a\nupdatedBy: me\n", old + "etag: b\n", "", ""},
+		{own, own + "  syncPeriodSeconds: 5\n  shadow: true\n", Beside + "period, shadow", " (period, shadow)"},
+	} {
+		got := run(t, tt.old, tt.now, "", nil)
 		what := ""
 		for _, s := range got.Specs {
 			what += s.What
 		}
-		if told := strings.Contains(strings.Join(got.Notes, "\n"), "queries change"); what != tt.what || told != tt.told {
+		told := strings.Join(got.Notes, "\n")
+		if what != tt.what || !strings.Contains(told, tt.told) || tt.told == "" && (strings.Contains(told, queried) || strings.Contains(told, unjudged)) {
 			t.Errorf("%q, %q of\n%s", what, got.Notes, tt.now)
 		}
 	}

@@ -115,6 +115,8 @@ type Spec struct {
 	Kind string
 	// Line of its spec in the file; 0: not known.
 	Line int
+	// Shadow reports whether it is an Autoscaler that scales nothing.
+	Shadow bool
 	// Member is the fleet that a manifest's autoscaler is a member of; empty: none.
 	Member string
 	// Workload and Beside are what its rules look at besides the spec.
@@ -128,7 +130,7 @@ type Spec struct {
 func (l *Linter) Specs() []Spec {
 	var all []Spec
 	for i, object := range l.dump.Autoscalers {
-		s := Spec{Index: i, Line: l.lines.of(object, "spec"), Kind: l.kindOf(object)}
+		s := Spec{Index: i, Line: l.lines.of(object, "spec"), Kind: l.kindOf(object), Shadow: l.dump.Shadow(object)}
 		if s.Autoscaler, s.Err = hpa.Dumped(l.files[i], &l.dump, object, l.loose[object]); s.Err != nil {
 			s.Autoscaler = &hpa.Autoscaler{File: l.files[i], Object: object}
 		}

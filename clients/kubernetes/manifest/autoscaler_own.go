@@ -47,7 +47,7 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, err
 			return nil, detail{}, fmt.Errorf("spec: %w", err)
 		}
 	}
-	more := detail{version: autoscalingv1.GroupVersion.String(), options: spec.Options.ToProto(), period: spec.SyncPeriodSeconds, fleet: spec.Fleet, staged: true}
+	more := detail{version: autoscalingv1.GroupVersion.String(), options: spec.Options.ToProto(), period: spec.SyncPeriodSeconds, shadow: spec.Shadow, fleet: spec.Fleet, staged: true}
 	stages, err := spec.Stages.ToProto()
 	if err == nil {
 		more.stages, more.fallbacks, err = withFallbacks(in.Spec, stages)
@@ -67,6 +67,8 @@ type detail struct {
 	options *setpointv1.RecommendOptions
 	// period is the time between decisions that an Autoscaler asks for, s.
 	period *int32
+	// shadow: an Autoscaler that scales nothing.
+	shadow bool
 	// stages are those of a spec, nil for none, if staged; otherwise an annotation has them. fallbacks
 	// is how many of their fallbacks, the last ones, are those of metrics.
 	stages    *setpointv1.Stages
@@ -94,6 +96,9 @@ func (d *Dump) Period(a *autoscalingv2.HorizontalPodAutoscaler) *durationpb.Dura
 	}
 	return nil
 }
+
+// Shadow reports whether one of the dump's Autoscalers scales nothing, because its spec says so.
+func (d *Dump) Shadow(a *autoscalingv2.HorizontalPodAutoscaler) bool { return d.details[a].shadow }
 
 // Stages returns the stages of one of the dump's autoscalers, of an Autoscaler its spec's and of a
 // HorizontalPodAutoscaler its annotation's, with the fallbacks of the metrics. Nil: it has none. The error
