@@ -201,15 +201,15 @@ func (m *MemberRecord) hear(spec *Spec, member *Member, call *Call, told []byte,
 	m.miss(spec, has, at)
 }
 
-// strayed reports whether the member was to stay as it was at its last call, and has not: it then had what it learnt, or was slow,
-// and the decision since then tells it what it had. Somebody else has scaled it, or it has done by now what it was told before.
+// strayed reports whether the member has others than at its last call, and they lie not on the way to what it was told then. Nor do
+// those of a slow one that the decision since then tells what it had. Somebody else has scaled it, or it has done by now what it was told before.
 // As with a HorizontalPodAutoscaler that counts until the next decision, which is the first that knows of it: telling it the
 // former share until then would undo what that decision may leave, and a slow one would follow its own past for ever.
 func (m *MemberRecord) strayed(spec *Spec, member *Member, has int32) bool {
 	var d Digest
 	(&reader{Reader: numbers.Reader{Rest: m.Digest}}).head(&d)
 	had := spec.most(member, d.Scale.SpecReplicas, d.Min)
-	return m.Digest != nil && has != had && (had == m.Answered || had == m.Share && !m.Obeys)
+	return m.Digest != nil && has != had && (has < min(had, m.Answered) || has > max(had, m.Answered) || had == m.Share && !m.Obeys)
 }
 
 // miss notes whether the member has what it was told. One that has not for a minute and a period, and has not changed, is not

@@ -1600,6 +1600,22 @@ func TestWhoIsScaledByHandIsScaledInOneDirection(t *testing.T) {
 	}
 }
 
+// It counts too where the member has not done yet what it was told, if what it has is no part of that.
+func TestWhoIsScaledByHandIsNotLate(t *testing.T) {
+	for _, has := range []int32{2, 15} { // it had 4, and is told 6
+		w := newWorld(t, utilization(50), 4, 4, 4)
+		w.periods(24, 12, noCheck)
+		w.of("c").slow = 2
+		w.periods(2, 18, noCheck)
+		w.want("c is late", 6, 6, 4)
+		w.of("c").replicas = has
+		w.periods(1, 18, noCheck)
+		if got := w.last().Current; got != 12+has {
+			t.Errorf("c has %d: %d in all count", has, got)
+		}
+	}
+}
+
 // A drained member is emptied below its own minimum, and comes back from 0, though its first write fails.
 func TestDrainedMemberComesBackFromZero(t *testing.T) {
 	w := newWorld(t, utilization(50), 4, 4, 4)
