@@ -36,6 +36,7 @@ func TestErrorsHaveTheirLines(t *testing.T) {
 			`h.yaml:10: document 2: unknown field "spec.minReplica"`,
 		}},
 		"a page of stored specs": {"targetSpecs:\n- spec: {maxReplicas: 3}\n- spec:\n    maxReplicas: 0\n", []string{"h.yaml:4: targetSpecs[1]: looks like a stored spec: spec.maxReplicas: "}},
+		"a second value of JSON": {`{"maxReplicas": 3}` + "\n" + `{"minReplicas": 5,` + "\n" + `"maxReplicas": 3}`, []string{"h.yaml:3: document 2: looks like the spec itself: maxReplicas: "}},
 		"what is no YAML":        {strings.Replace(manifest, "  maxReplicas", " maxReplicas", 1) + wrapped, []string{"h.yaml: line 7: did not find expected key"}},
 		"of two documents, none": {manifest + wrapped + "---\nmaxReplicas: 0\n" + metrics, []string{"looks like the spec itself: maxReplicas: "}},
 	} {

@@ -1087,6 +1087,11 @@ func TestAPlainSpecHasNoFinding(t *testing.T) {
 	}
 }
 
+// indented is a text as an item of a list.
+func indented(text string) string {
+	return strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n  ") + "\n"
+}
+
 // Findings have the lines of their file, in every form and among other documents.
 func TestFindingsHaveLines(t *testing.T) {
 	t.Parallel()
@@ -1102,6 +1107,12 @@ func TestFindingsHaveLines(t *testing.T) {
 		"of one name":                 {[]string{web, strings.NewReplacer("autoscaling/v2", "autoscaling.setpoint.dev/v1", "HorizontalPodAutoscaler", "Autoscaler").Replace(web), web}, []int{7, 17, 27}},
 		"after a document of nothing": {[]string{"", bare}, []int{2}},
 		"forms among manifests":       {[]string{other, bare, web, fmt.Sprintf(stored, "a"), other}, []int{4, 13, 20}},
+		"lists and pages": {[]string{
+			other, "items:\n- " + indented(web) + "- " + indented(web) + "apiVersion: v1\nkind: List\n",
+			"targetSpecs:\n- " + indented(fmt.Sprintf(stored, "a")) + "- " + indented(fmt.Sprintf(stored, "b")),
+		}, []int{11, 20, 30, 34}},
+		"values of JSON": {[]string{`{"minReplicas": 5,` + "\n" + `"maxReplicas": 5}` + "\n" + `{"maxReplicas": 5, "minReplicas": 5}{"minReplicas": 5,` + "\n" + `"maxReplicas": 5}`}, []int{2, 3, 4}},
+		"an alias":       {[]string{"minReplicas: &n 5\nmaxReplicas: *n\n"}, []int{2}},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -90,7 +90,7 @@ func (l *Linter) Read(name string, r io.Reader) error {
 	l.dump.Own, l.dump.Beside, l.dump.Other = true, l.near.read, hpa.Other(name, l.loose)
 	err := l.dump.Read(name, io.TeeReader(r, &head))
 	// Those before an error are of this file, too.
-	l.lines.read(head.Bytes(), l.dump.Autoscalers[len(l.files):], l.kindOf)
+	l.lines.read(head.Bytes(), &l.dump, l.dump.Autoscalers[len(l.files):])
 	for len(l.files) < len(l.dump.Autoscalers) {
 		l.files = append(l.files, name)
 	}

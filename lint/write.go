@@ -24,7 +24,11 @@ func WriteText(w io.Writer, findings []Finding, autoscalers, invalid int) error 
 	// Names of metrics may be any text, and those of files, too.
 	plain := printable.Text
 	for _, f := range findings {
-		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", plain(f.File), plain(f.of()), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
+		at := plain(f.File)
+		if f.Line > 0 {
+			at += fmt.Sprintf(":%d", f.Line)
+		}
+		fmt.Fprintf(&out, "%s: %s: %s: %s [%s]\n    %s\n    %s", at, plain(f.of()), f.Severity, plain(f.Message), f.Rule, plain(f.Field), plain(f.Arithmetic))
 		if f.Simulated {
 			out.WriteString(" (simulated)")
 		}

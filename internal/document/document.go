@@ -121,30 +121,33 @@ func (l LineNumbers) Under(key string) {
 }
 
 // Lines returns the line of each value in a document by its path, which is empty for the
-// root; nil if the document can't be parsed.
+// root; nil if the document can't be parsed. Aliases have lines, what they stand for has none.
 func Lines(data []byte) LineNumbers {
-	lines := make(LineNumbers)
-	if Read("", data, func(root Value) { root.lines(lines) }) != nil {
+	r, lines := &reader{}, make(LineNumbers)
+	root, err := r.parse(data)
+	if err != nil {
 		return nil
 	}
+	Value{node: root, reader: r}.lines(lines, maxDepth)
 	return lines
 }
 
-// lines records the lines of a value and of everything in it. The line of a map entry is
+// lines records the lines of a value and of what is in it, so many levels deep. The line of a map entry is
 // its key's.
-func (v Value) lines(into LineNumbers) {
+func (v Value) lines(into LineNumbers, depth int) {
 	if _, known := into[v.path]; !known {
 		into[v.path] = v.node.Line
 	}
-	switch v.node.Kind {
-	case yaml.MappingNode:
+	switch {
+	case depth == 0:
+	case v.node.Kind == yaml.MappingNode:
 		v.Entries(func(key string, at, value Value) {
 			into[value.path] = at.node.Line
-			value.lines(into)
+			value.lines(into, depth-1)
 		})
-	case yaml.SequenceNode:
+	case v.node.Kind == yaml.SequenceNode:
 		for i, node := range v.node.Content {
-			Value{node: node, path: fmt.Sprintf("%s[%d]", v.path, i), reader: v.reader}.lines(into)
+			Value{node: node, path: fmt.Sprintf("%s[%d]", v.path, i), reader: v.reader}.lines(into, depth-1)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package document
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -97,6 +98,26 @@ func Manifests(data []byte) ([][]byte, error) {
 		parts = append(parts, data[begin:])
 	}
 	return parts, nil
+}
+
+// Parts splits a file into its documents, pieces of it: values of JSON one after another, or else as Manifests does.
+func Parts(data []byte) ([][]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		var parts [][]byte
+		decoder, at := json.NewDecoder(bytes.NewReader(data)), 0
+		for {
+			switch err := decoder.Decode(new(json.RawMessage)); {
+			case errors.Is(err, io.EOF):
+				return parts, nil
+			case err != nil:
+				return Manifests(data) // YAML may begin so
+			}
+			end := int(decoder.InputOffset())
+			parts, at = append(parts, data[at:end]), end
+		}
+	}
+	return Manifests(data)
 }
 
 // message is the parser's message without its prefix, and with the faulty line of what people write.

@@ -43,7 +43,7 @@ func Lined(name string, content []byte, err error) error {
 	if err == nil || len(content) > MaxLined {
 		return err
 	}
-	parts, wrong := Manifests(content)
+	parts, wrong := Parts(content)
 	if wrong != nil {
 		return err
 	}

@@ -62,6 +62,7 @@ func decodeOwn(data []byte) (*autoscalingv2.HorizontalPodAutoscaler, detail, err
 
 // detail is what an autoscaler of a dump has beside autoscaling/v2.
 type detail struct {
+	place place
 	// version is that of the API before the conversion; empty: autoscaling/v2.
 	version string
 	options *setpointv1.RecommendOptions
@@ -124,8 +125,16 @@ func (d *Dump) Fleet(a *autoscalingv2.HorizontalPodAutoscaler) (string, error) {
 	return autoscalingv1.AnnotatedFleet(a.Annotations)
 }
 
-// addAutoscaler adds an autoscaler and what else it has.
-func (d *Dump) addAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler, more detail) {
+// Place returns where one of the dump's autoscalers stands in its file: the number of the document, from 0, and the path in
+// it, such as items[3]; empty: it is the document.
+func (d *Dump) Place(a *autoscalingv2.HorizontalPodAutoscaler) (document int, path string) {
+	at := d.details[a].place
+	return at.document, at.path
+}
+
+// addAutoscaler adds the autoscaler that an object is, and what else it has.
+func (d *Dump) addAutoscaler(a *autoscalingv2.HorizontalPodAutoscaler, o object, more detail) {
+	more.place = o.place
 	if d.details == nil {
 		d.details = map[*autoscalingv2.HorizontalPodAutoscaler]detail{}
 	}

@@ -17,6 +17,8 @@ const MaxFileBytes = 256 << 20
 type document struct {
 	// where names the file, and the document if there are several.
 	where string
+	// index is its place in the file.
+	index int
 	data  []byte
 }
 
@@ -82,7 +84,7 @@ func yamlDocuments(name string, content []byte) ([]document, error) {
 			return nil, fmt.Errorf("%s: %w", where, err)
 		}
 		if string(data) != "null" {
-			out = append(out, document{where: where, data: data})
+			out = append(out, document{where: where, index: i, data: data})
 		}
 	}
 	return out, nil
@@ -105,7 +107,7 @@ func jsonDocuments(name string, content []byte) ([]document, error) {
 	}
 	var out []document
 	for i, part := range raw {
-		out = append(out, document{where: documentName(name, i, len(raw)), data: part})
+		out = append(out, document{where: documentName(name, i, len(raw)), index: i, data: part})
 	}
 	return out, nil
 }

@@ -100,7 +100,7 @@ func (d *Dump) add(o object, parts []Part) error {
 	case d.Other != nil && o.kind.Kind == "" && o.kind.Version == "":
 		autoscaler, options, err := d.Other(o.data)
 		if err == nil {
-			d.addAutoscaler(autoscaler, detail{options: options})
+			d.addAutoscaler(autoscaler, o, detail{options: options})
 		}
 		return err
 	}

@@ -17,10 +17,17 @@ import (
 type object struct {
 	// where names file, document and item.
 	where string
+	place place
 	kind  schema.GroupVersionKind
 	// name and namespace are empty if absent.
 	name, namespace string
 	data            []byte
+}
+
+// place is where an object stands: in which document of the file, and below which path of that, such as items[3].
+type place struct {
+	document int
+	path     string
 }
 
 // header has the fields that are read first of every object.
@@ -67,7 +74,7 @@ func expand(document document) ([]object, error) {
 		list, key = head.TargetSpecs, "targetSpecs"
 	}
 	if list == nil {
-		return []object{head.object(document.where, document.data)}, nil
+		return []object{head.object(document.where, place{document: document.index}, document.data)}, nil
 	}
 	var items []json.RawMessage
 	if err := objectjson.Unmarshal(list, &items); err != nil {
@@ -85,7 +92,7 @@ func expand(document document) ([]object, error) {
 		if item.Kind == "" && item.APIVersion == "" && head.Kind != "List" && key == "items" {
 			item.APIVersion, item.Kind = head.APIVersion, strings.TrimSuffix(head.Kind, "List")
 		}
-		out = append(out, item.object(document.where+": "+where, data))
+		out = append(out, item.object(document.where+": "+where, place{document.index, where}, data))
 	}
 	return out, problems.err()
 }
@@ -114,9 +121,10 @@ func excerpt(data []byte) string {
 	return string(data)
 }
 
-func (h *header) object(where string, data []byte) object {
+func (h *header) object(where string, at place, data []byte) object {
 	return object{
 		where:     where,
+		place:     at,
 		kind:      schema.FromAPIVersionAndKind(h.APIVersion, h.Kind),
 		name:      h.Metadata.Name,
 		namespace: h.Metadata.Namespace,

@@ -97,7 +97,7 @@ func readAutoscaler(decode decodeAutoscaler) func(*Dump, object) error {
 		if err := found.err(); err != nil {
 			return err
 		}
-		d.addAutoscaler(autoscaler, more)
+		d.addAutoscaler(autoscaler, o, more)
 		return nil
 	}
 }

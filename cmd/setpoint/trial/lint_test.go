@@ -68,7 +68,7 @@ func TestLintLooksAtAllFiles(t *testing.T) {
 	half := clitest.File(t, "half.yaml", object+"---\n"+strings.NewReplacer("half", "rest", "max", "mox").Replace(object))
 	broken, low := clitest.File(t, "broken.yaml", "kind: ["), clitest.File(t, "low.yaml", strings.Replace(object, "max", "metrics: [{type: X}]\n  max", 1))
 	got := run(t, "", "lint", broken, half, linted)
-	if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, "[target-unreachable]") || !strings.Contains(got.Stdout, half+": shop/half: warning: the count is always 3") ||
+	if got.Code != cli.ExitUsage || !strings.Contains(got.Stdout, "[target-unreachable]") || !strings.Contains(got.Stdout, half+":7: shop/half: warning: the count is always 3") ||
 		!strings.Contains(got.Stderr, "broken.yaml") {
 		t.Errorf("exit code %d\n%s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
