@@ -73,8 +73,11 @@ type Subject struct {
 	Behavior, Up, Down bool
 	// Workload is what is scaled, nil: not known.
 	Workload *Workload
-	// Scalers is how many autoscalers have this target, itself included.
-	Scalers int
+	// Scalers are the first of the other autoscalers with this target, such as "HorizontalPodAutoscaler web", and AllScalers
+	// how many there are. Namesake reports whether a HorizontalPodAutoscaler has the name of this Autoscaler.
+	Scalers    []string
+	AllScalers int
+	Namesake   bool
 	// Overlaps names other autoscalers whose workloads select the same pods.
 	Overlaps []string
 	// Scenario is the world that it is tried in; nil: rules that need one are left out.

@@ -998,25 +998,46 @@ func TestRulesAreCounted(t *testing.T) {
 	}
 }
 
-// Targets of one name in two clusters are two, unless one may be the other.
-func TestAutoscalersOfAnotherClusterScaleSomethingElse(t *testing.T) {
+// Targets of one name in two clusters are two, unless one may be the other. Objects of two kinds are two, also of one name; an
+// Autoscaler gives way to a HorizontalPodAutoscaler of its name. A shadow scales nothing.
+func TestWhichAutoscalersScaleOneTarget(t *testing.T) {
 	t.Parallel()
 	in := func(cluster, name string) string {
 		return "name: " + cluster + "/shop/" + name + "\nspec: {maxReplicas: 5, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, metrics: [" + onCPU + "]}\n"
 	}
-	for text, want := range map[string]int{
-		in("a", "web") + "---\n" + in("b", "web-eu"): 0, in("a", "web") + "---\n" + in("a", "web-eu"): 2,
-		in("clusters/a/namespaces", "targets/web") + "---\n" + in("a", "web-eu"):                                                            2,
-		in("a", "web") + "---\n" + in("b", "web") + "---\n" + strings.Replace(autoscaler(2, 5, onCPU, ""), "{name: web,", "{name: own,", 1): 3,
+	hpa := func(name string) string {
+		return strings.Replace(autoscaler(2, 5, onCPU, ""), "{name: web,", "{name: "+name+",", 1)
+	}
+	own := func(name, field string) string {
+		return strings.NewReplacer("autoscaling/v2", "autoscaling.setpoint.dev/v1", "HorizontalPodAutoscaler", "Autoscaler").Replace(hpa(name)) + field
+	}
+	elsewhere := strings.Replace(own("web", ""), "Deployment, name: web", "Deployment, name: api", 1)
+	keda := "---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: so, namespace: shop}\nspec: {scaleTargetRef: {name: web}}\n"
+	const hpaWeb, ownWeb = "HorizontalPodAutoscaler web", "Autoscaler web"
+	const scale = " scales Deployment web, too"
+	for text, want := range map[string][]string{
+		in("a", "web") + "---\n" + in("b", "web-eu"):                             nil,
+		in("a", "web") + "---\n" + in("a", "web-eu"):                             {"stored spec web-eu" + scale, "stored spec web" + scale},
+		in("clusters/a/namespaces", "targets/web") + "---\n" + in("a", "web-eu"): {"stored spec web-eu" + scale, "stored spec web" + scale},
+		in("a", "web") + "---\n" + in("b", "web") + "---\n" + hpa("own"):         {"HorizontalPodAutoscaler own" + scale, "HorizontalPodAutoscaler own" + scale, "stored spec web" + scale},
+		in("a", "web") + "---\n" + hpa("web"):                                    nil,
+		hpa("web") + "---\n" + hpa("web"):                                        nil,
+		hpa("web") + "---\n" + own("web", ""):                                    {ownWeb + scale, hpaWeb + scale},
+		hpa("web") + "---\n" + own("other", "  shadow: true\n"):                  nil,
+		hpa("web") + "---\n" + own("web", "  shadow: true\n"):                    nil,
+		hpa("web") + "---\n" + elsewhere:                                         {hpaWeb + " has this name, too: an agent acts on that one"},
+		own("web", "  shadow: true\n") + keda:                                    nil,
+		own("web", "") + keda:                                                    {"ScaledObject so" + scale},
+		hpa("web") + "---\n" + hpa("b") + "---\n" + own("a", ""):                 {"Autoscaler a, HorizontalPodAutoscaler b scale Deployment web, too", "Autoscaler a, HorizontalPodAutoscaler web scale Deployment web, too", "HorizontalPodAutoscaler b, HorizontalPodAutoscaler web scale Deployment web, too"},
 	} {
-		got := 0
+		var got []string
 		for _, f := range check(t, text) {
-			if f.Rule == "two-autoscalers" {
-				got++
+			if f.Rule == "two-autoscalers" || f.Rule == "keda-beside" {
+				got = append(got, f.Message)
 			}
 		}
-		if got != want {
-			t.Errorf("%d findings, want %d in\n%s", got, want, text)
+		if !slices.Equal(got, want) {
+			t.Errorf("%q, want %q in\n%s", got, want, text)
 		}
 	}
 }

@@ -58,10 +58,11 @@ type Linter struct {
 	loose map[*autoscalingv2.HorizontalPodAutoscaler]*setpointv1.TargetSpec
 	files []string // of the dump's autoscalers, in their order
 	lines lines
-	// scalers are the names of the autoscalers of each target, by cluster, which is empty where they don't say it. beside is
-	// how many of them a cluster has.
-	scalers map[string]map[string]map[string]bool
-	beside  map[[2]string]int
+	// scalers are the autoscalers of each target, by cluster, which is empty where they don't say it. beside are all that a
+	// cluster has of these, sorted. hpas are all by namespace and name.
+	scalers map[string]map[string]map[scaler]bool
+	beside  map[[2]string][]scaler
+	hpas    map[[2]string]bool
 	// fleets are those of the stored specs, and named those by their names.
 	fleets  map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
 	named   map[string]*fleet.Spec
@@ -135,7 +136,7 @@ func (l *Linter) Specs() []Spec {
 			s.Autoscaler = &hpa.Autoscaler{File: l.files[i], Object: object}
 		}
 		s.Member, _ = l.dump.Fleet(object) // Check tells
-		of := l.subject(i, object, nil, 0)
+		of := l.subject(i, object, nil)
 		s.Workload, s.Beside = of.Workload, of.Beside
 		all = append(all, s)
 	}
@@ -172,21 +173,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 	if l.Scenario != nil && len(l.files) != 1 {
 		return nil, fmt.Errorf("a scenario describes one workload, but the files have %d autoscalers: give only the one for that workload", len(l.files))
 	}
-	// The same name twice is one object in two files.
-	l.scalers, l.beside = make(map[string]map[string]map[string]bool), make(map[[2]string]int)
-	for _, a := range l.dump.Autoscalers {
-		if l.loose[a].GetFleet() != nil {
-			continue // its members are scaled
-		}
-		key, cluster := targetOf(a), l.cluster(a)
-		if l.scalers[key] == nil {
-			l.scalers[key] = make(map[string]map[string]bool)
-		}
-		if l.scalers[key][cluster] == nil {
-			l.scalers[key][cluster] = make(map[string]bool)
-		}
-		l.scalers[key][cluster][a.Name] = true
-	}
+	l.readScalers()
 	l.readFleets()
 	overlaps := l.overlaps()
 	var all []Finding
@@ -201,7 +188,8 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 			l.invalid++
 			continue
 		}
-		of := l.subject(i, written, a, l.scalersOf(written))
+		of := l.subject(i, written, a)
+		l.rivals(of, written)
 		of.Now = l.now()
 		own, err := KnownRules(written.Annotations[IgnoreAnnotation])
 		if err != nil {
@@ -283,20 +271,75 @@ func (l *Linter) cluster(a *autoscalingv2.HorizontalPodAutoscaler) string {
 	return of.Cluster
 }
 
-// scalersOf is how many autoscalers have an autoscaler's target, itself included. One that does not say its cluster may be of any.
-func (l *Linter) scalersOf(a *autoscalingv2.HorizontalPodAutoscaler) int {
-	key := [2]string{targetOf(a), l.cluster(a)}
-	if n, known := l.beside[key]; known {
-		return n
-	}
-	names := make(map[string]bool)
-	for cluster, all := range l.scalers[key[0]] {
-		if cluster == key[1] || cluster == "" || key[1] == "" {
-			maps.Copy(names, all)
+// scaler is an autoscaler of a target: the same one twice is one object in two files. kind is empty for a stored spec.
+type scaler struct{ kind, name string }
+
+// scales reports whether an autoscaler scales its target: a fleet's members are scaled, and a shadow only watches.
+func (l *Linter) scales(a *autoscalingv2.HorizontalPodAutoscaler) bool {
+	return l.loose[a].GetFleet() == nil && !l.dump.Shadow(a)
+}
+
+// readScalers gathers the autoscalers that scale something.
+func (l *Linter) readScalers() {
+	l.scalers, l.beside, l.hpas = make(map[string]map[string]map[scaler]bool), make(map[[2]string][]scaler), make(map[[2]string]bool)
+	for _, a := range l.dump.Autoscalers {
+		if !l.scales(a) {
+			continue
+		}
+		key, cluster, kind := targetOf(a), l.cluster(a), l.kindOf(a)
+		if l.scalers[key] == nil {
+			l.scalers[key] = make(map[string]map[scaler]bool)
+		}
+		if l.scalers[key][cluster] == nil {
+			l.scalers[key][cluster] = make(map[scaler]bool)
+		}
+		l.scalers[key][cluster][scaler{kind, a.Name}] = true
+		if kind == "HorizontalPodAutoscaler" {
+			l.hpas[[2]string{a.Namespace, a.Name}] = true
 		}
 	}
-	l.beside[key] = len(names)
-	return len(names)
+}
+
+// rivals notes which other autoscalers have an autoscaler's target, or its name.
+func (l *Linter) rivals(of *Subject, a *autoscalingv2.HorizontalPodAutoscaler) {
+	if !l.scales(a) {
+		return
+	}
+	kind := l.kindOf(a)
+	of.Namesake = kind == "Autoscaler" && l.hpas[[2]string{a.Namespace, a.Name}]
+	all := l.scalersOf(a)
+	first, _ := slices.BinarySearchFunc(all, a.Name, func(one scaler, name string) int { return cmp.Compare(one.name, name) })
+	itself := func(other scaler) bool {
+		return other.name == a.Name && (other.kind == kind || kind == "" || other.kind == "")
+	} // or its stored spec
+	of.AllScalers = len(all)
+	for i := first; i < len(all) && all[i].name == a.Name; i++ {
+		if itself(all[i]) {
+			of.AllScalers--
+		}
+	}
+	for _, other := range all[:min(len(all), mostSiblings+3)] {
+		if !itself(other) && len(of.Scalers) < mostSiblings {
+			of.Scalers = append(of.Scalers, cmp.Or(other.kind, "stored spec")+" "+other.name)
+		}
+	}
+}
+
+// scalersOf are the autoscalers of an autoscaler's target, itself included. One that does not say its cluster may be of any.
+func (l *Linter) scalersOf(a *autoscalingv2.HorizontalPodAutoscaler) []scaler {
+	key := [2]string{targetOf(a), l.cluster(a)}
+	all, known := l.beside[key]
+	if !known {
+		found := make(map[scaler]bool)
+		for cluster, some := range l.scalers[key[0]] {
+			if cluster == key[1] || cluster == "" || key[1] == "" {
+				maps.Copy(found, some)
+			}
+		}
+		all = slices.SortedFunc(maps.Keys(found), func(a, b scaler) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(b.kind, a.kind)) })
+		l.beside[key] = all
+	}
+	return all
 }
 
 // stagesOf returns the stages of an autoscaler, read as a request's are, so that bounds beyond the spec's
@@ -387,7 +430,7 @@ func (l *Linter) overlaps() [][]string {
 	all := make([]side, len(l.files))
 	for i, a := range l.dump.Autoscalers {
 		t := l.dump.Template(a)
-		if t == nil || t.Selector == "" {
+		if t == nil || t.Selector == "" || l.dump.Shadow(a) {
 			continue
 		}
 		if selector, err := labels.Parse(t.Selector); err == nil {
@@ -412,10 +455,10 @@ func (l *Linter) overlaps() [][]string {
 const maxCompared = 1000
 
 // subject is one of the dump's autoscalers, as rules look at it.
-func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler, scalers int) *Subject {
+func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler) *Subject {
 	template := l.dump.Template(written)
 	s := &Subject{
-		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template, l.near.defaults[written.Namespace]), Scalers: scalers, Version: l.dump.Version(written),
+		File: l.files[i], Name: written.Name, Autoscaler: a, Workload: workloadOf(template, l.near.defaults[written.Namespace]), Version: l.dump.Version(written),
 		Manifest: l.loose[written] == nil, Defaulted: len(written.Spec.Metrics) == 0,
 	}
 	for _, q := range l.loose[written].GetQueries() {
@@ -423,6 +466,9 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 	}
 	if s.Manifest {
 		s.Beside = l.near.of(written, template)
+		if l.dump.Shadow(written) {
+			s.Beside.ScaledObjects = nil
+		}
 		if template == nil {
 			s.Beside.Siblings, s.Beside.AllSiblings = l.siblings(i, written)
 		}
@@ -434,7 +480,7 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 	return s
 }
 
-// mostSiblings is how many workloads a finding names: in a large namespace each of many autoscalers may have as many others.
+// mostSiblings is how many workloads, or autoscalers, a finding names: in a large namespace each of many autoscalers may have as many others.
 const mostSiblings = 5
 
 // siblings are the first workloads that an autoscaler without its target may mean, and how many there are: those of its file,

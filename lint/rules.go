@@ -27,7 +27,7 @@ type Rule struct {
 // Rules are all of them, the worst first.
 var Rules = []Rule{
 	{"two-autoscalers", Error, "Several autoscalers scale one target",
-		"Kubernetes 1.26 and later scales by none of them (`AmbiguousSelector`); where they do run, each undoes the counts of the others.",
+		"Kubernetes 1.26 and later scales by none of them (`AmbiguousSelector`); where they do run, each undoes the counts of the others. An Autoscaler gives way to a HorizontalPodAutoscaler of its target or name, and to an older Autoscaler. Shadows don't count.",
 		"Put the metrics of all into one autoscaler: the largest proposal counts.", false, twoAutoscalers},
 	{"selectors-overlap", Error, "Workloads of several autoscalers select the same pods",
 		"The pods of one are counted with those of the other, and their usage, too. Kubernetes 1.26 and later scales neither (`AmbiguousSelector`).",
@@ -215,10 +215,19 @@ var Rules = []Rule{
 }
 
 func twoAutoscalers(s *subject) {
-	if s.Scalers > 1 {
-		ref := s.spec.ScaleTargetRef
-		s.report("spec.scaleTargetRef", fmt.Sprintf("%d autoscalers scale %s %s", s.Scalers, ref.Kind, ref.Name),
-			fmt.Sprintf("%d autoscalers, 1 target", s.Scalers))
+	ref := s.spec.ScaleTargetRef
+	switch all := s.AllScalers; {
+	case all > 0:
+		names, scale := strings.Join(s.Scalers, ", "), "scales"
+		if all > len(s.Scalers) {
+			names += ", …"
+		}
+		if all > 1 {
+			scale = "scale"
+		}
+		s.report("spec.scaleTargetRef", fmt.Sprintf("%s %s %s %s, too", names, scale, ref.Kind, ref.Name), fmt.Sprintf("%d autoscalers, 1 target", 1+all))
+	case s.Namesake:
+		s.report("metadata.name", fmt.Sprintf("HorizontalPodAutoscaler %s has this name, too: an agent acts on that one", s.Name), "2 autoscalers, 1 name")
 	}
 }
 

@@ -304,7 +304,7 @@ func (a *asked) lint(at string) answer {
 			plan = withoutSchedules(plan)
 		}
 		found, err := lint.Check(context.Background(), &lint.Subject{
-			File: s.name, Name: s.object, Autoscaler: s.autoscaler, Scalers: 1,
+			File: s.name, Name: s.object, Autoscaler: s.autoscaler,
 			Manifest: s.manifest, Stages: plan, Now: now, Behavior: b != nil, Up: len(b.GetScaleUp().GetPolicies()) > 0, Down: len(b.GetScaleDown().GetPolicies()) > 0,
 		})
 		a.note(s.name, err)

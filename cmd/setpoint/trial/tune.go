@@ -196,7 +196,7 @@ func (c *tuneCommand) run(cmd *cobra.Command, args []string) error {
 
 // warnings are the rules of which lint warns by an instant; in a scenario that is too large for it, those without.
 func warnings(ctx context.Context, a *simulation.Autoscaler, s *simulation.Scenario, now time.Time) (rules []string, err error) {
-	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scalers: 1, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: now}
+	of := &lint.Subject{Name: "tuned", Autoscaler: a, Scenario: s, Ignore: []string{"replicas-in-manifest"}, Stages: a.Stages, Now: now}
 	if b := a.Spec.Behavior; b != nil {
 		of.Behavior, of.Up, of.Down = true, len(b.ScaleUp.Policies) > 0, len(b.ScaleDown.Policies) > 0
 	}
