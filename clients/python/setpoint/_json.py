@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import re
 from datetime import datetime, timedelta
 from decimal import Decimal
 from numbers import Integral, Real
@@ -136,8 +137,12 @@ def _time(value: Any, kind: Any, wanted: str, path: str, wrong: list[Violation])
         else:
             json_format.ParseDict(value, message)
         return message.ToJsonString()
-    except (json_format.ParseError, AttributeError, TypeError, ValueError):
+    except (json_format.ParseError, AttributeError, OverflowError, TypeError, ValueError):
         wrong.append(Violation(path, f"must be {wanted}, is {_said(value)}"))
+
+
+# What Python has for bytes of a file's name that are no text.
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violation], name: str = "") -> Any:
@@ -149,11 +154,15 @@ def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violatio
         if not isinstance(value, Mapping) and not field.message_type.full_name.startswith("google.protobuf."):
             wrong.append(Violation(path, f"must be a mapping, is {_said(value)}"))
         return _form(value, field.message_type, path, wrong)
+    is_text = field.type == FieldDescriptor.TYPE_STRING
+    is_quantity = is_text and (name or field.name) in _QUANTITIES
     # Databases have Decimal, and NumPy has numbers of its own.
-    if isinstance(value, (Real, Decimal)) and not isinstance(value, bool) and (name or field.name) in _QUANTITIES and field.type == FieldDescriptor.TYPE_STRING:
+    if is_quantity and isinstance(value, (Real, Decimal)) and not isinstance(value, bool):
         return str(value) if isinstance(value, Decimal) else json.dumps(int(value) if isinstance(value, Integral) else float(value))
-    if field.type == FieldDescriptor.TYPE_STRING and not isinstance(value, str):
-        wrong.append(Violation(path, f"must be a string, is {_said(value)}"))
+    if is_text and not isinstance(value, str):
+        wrong.append(Violation(path, f"must be a {'quantity such as 500m' if is_quantity else 'string'}, is {_said(value)}"))
+    elif is_text and _SURROGATE.search(value):
+        wrong.append(Violation(path, f"must be a string without unpaired surrogates, is {ascii(value[:40])}"))
     elif field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):
         wrong.append(Violation(path, f"must be a whole number of {_WHOLE[field.type][0]} bits, is {_said(value)}"))
     elif field.type in _FRACTIONS and not _is_finite(value):

@@ -31,7 +31,14 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
   const example = examples[schema.typeName];
   if (example !== undefined && (typeof init !== "object" || init instanceof Date)) {
     try {
-      return fromJson(schema, init instanceof Date ? init.toISOString() : init as JsonValue);
+      const text = init instanceof Date ? init.toISOString() : init as JsonValue;
+      const message = fromJson(schema, text);
+      // JavaScript takes the 30th of February for the 2nd of March, and hour 24 for the next day.
+      const [, day, hour] = /^(.{10})T(..)/.exec(String(text)) ?? [];
+      if (day !== undefined && (new Date(day).toISOString().slice(0, 10) !== day || hour === "24")) {
+        throw new RangeError();
+      }
+      return message;
     } catch {
       wrong.push({ field: path, description: `must be as ${JSON.stringify(example)}, is ${said(init)}` });
       return undefined;
@@ -91,12 +98,15 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
   if (field.message) {
     return formOf(field.message, value, path, wrong);
   }
-  if (field.scalar === ScalarType.STRING && typeof value === "number" && Number.isFinite(value) && quantities.has(field.localName)) {
+  const isQuantity = field.scalar === ScalarType.STRING && quantities.has(field.localName);
+  if (isQuantity && typeof value === "number" && Number.isFinite(value)) {
     return String(value);
   }
   const want = field.enum ? "number" : kinds[field.scalar!];
   if (want !== undefined && typeof value !== want && !(want === "bigint" && (typeof value === "number" || typeof value === "string"))) {
-    wrong.push({ field: path, description: `must be a ${want}, is ${said(value)}` });
+    wrong.push({ field: path, description: `must be a ${isQuantity ? `quantity such as "500m"` : want}, is ${said(value)}` });
+  } else if (want === "string" && /\p{Surrogate}/u.test(value as string)) { // half of a character, as slice may leave it
+    wrong.push({ field: path, description: `must be a string without unpaired surrogates, is ${said(value)}` });
   } else if ((want === "number" && !fractions.has(field.scalar!)) || want === "bigint") {
     const bits = want === "bigint" ? 64 : 32;
     if (!isWhole(value as number, bits, unsigned.has(field.scalar!))) {

@@ -1065,6 +1065,11 @@ func TestObjectsOfUsers(t *testing.T) {
 				request["options"] = map[string]any{"cpuInitializationPeriod": 300}
 			}, []string{"options.cpuInitializationPeriod"}},
 			{"a time that is none", func(request, _, _ map[string]any) { request["evaluationTime"] = "yesterday" }, []string{"evaluationTime"}},
+			{"a day that is none", func(_, _, metric map[string]any) { metric["timestamp"] = "2026-02-30T12:00:00Z" }, []string{"externalMetrics[0].timestamp"}},
+			{"an hour that is none", func(_, _, metric map[string]any) { metric["timestamp"] = "2026-01-31T24:00:00Z" }, []string{"externalMetrics[0].timestamp"}},
+			{"a time before the first", func(_, _, metric map[string]any) { metric["timestamp"] = "0001-01-01T00:00:00+02:00" }, []string{"externalMetrics[0].timestamp"}},
+			{"true for a quantity", func(_, _, metric map[string]any) { metric["value"] = true }, []string{"externalMetrics[0].value"}},
+			{"half a character", func(_, _, metric map[string]any) { metric["labels"] = map[string]any{"a": json.RawMessage(`"\ud83d"`)} }, []string{`externalMetrics[0].labels["a"]`}},
 		} {
 			metric := map[string]any{"metric": map[string]any{"name": "queue"}, "value": "50"}
 			spec := map[string]any{"minReplicas": 1, "maxReplicas": 10, "metrics": []any{map[string]any{
@@ -1087,8 +1092,10 @@ func TestObjectsOfUsers(t *testing.T) {
 			if !slices.Equal(got.Error.Violations, tc.fields) {
 				t.Errorf("%s: %v, want %v", tc.name, got.Error, tc.fields)
 			}
-			if strings.HasSuffix(tc.fields[0], "Period") && !strings.Contains(got.Error.Message, "300s") {
-				t.Errorf("%s: %v, want how to write it", tc.name, got.Error)
+			for suffix, example := range map[string]string{"Period": "300s", "].value": "500m"} {
+				if strings.HasSuffix(tc.fields[0], suffix) && !strings.Contains(got.Error.Message, example) {
+					t.Errorf("%s: %v, want how to write it", tc.name, got.Error)
+				}
 			}
 			// In a batch it fails alone.
 			good := object(t, queue(target(t, "good"), 3, 50))
