@@ -185,7 +185,7 @@ func TestQueriesThatCanNotBe(t *testing.T) {
 			}
 		})
 	}
-	if err := newSet(t, Config{}).CheckQuery(promQuery("up")); err == nil || !strings.Contains(err.Error(), "none is configured") {
+	if err := newSet(t, Config{}).CheckQuery(promQuery("up")); err == nil || !strings.Contains(err.Error(), "none is configured (--sources-file)") {
 		t.Errorf("without sources: %v", err)
 	}
 }

@@ -138,7 +138,7 @@ func (s *Set) problems(q Query) typed.Problems {
 
 func (s *Set) known() string {
 	if len(s.sources) == 0 {
-		return "none is configured"
+		return "none is configured (--sources-file)"
 	}
 	return "the sources are " + strings.Join(slices.Sorted(maps.Keys(s.sources)), ", ")
 }

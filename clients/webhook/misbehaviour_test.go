@@ -614,7 +614,7 @@ func TestQueriesAreAsked(t *testing.T) {
 		held    string // why the target is, empty: it is not
 		want    string // the error, empty: the source's value is there
 	}{
-		{"no sources", nil, map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "there is no source \"a\"; none is configured", ""},
+		{"no sources", nil, map[string]any{"External:queue": map[string]any{"source": "a"}}, false, "there is no source \"a\"; none is configured (--sources-file)", ""},
 		{"another metric", fixed(7), map[string]any{"External:other": map[string]any{"source": "a"}}, false, "metric.External:other: the spec has no such metric", ""},
 		{"an unknown key", fixed(7), map[string]any{"External:queue": map[string]any{"sauce": "a"}}, false, "sauce: there is no such key", ""},
 		{"no keys", fixed(7), map[string]any{"External:queue": "a"}, false, "metric.External:queue: must be a mapping of keys", ""},

@@ -45,6 +45,7 @@ func newProgram() agentcmd.Program {
 		Platform:   "swarm",
 		Unresolved: "correct the name in --server; in a stack it is the service's name, on a network that both are on: docker network inspect --verbose NETWORK",
 		Unanswered: "is the service's task healthy (docker service ps)? Between all nodes an overlay network needs TCP and UDP 7946, UDP 4789 and, if it is encrypted, IP protocol 50",
+		Object:     "shop/shop_web",
 		Checked:    "what Docker lets the agent do",
 		Short:      "Scale the services of a Docker Swarm as a server recommends",
 		Long: `Scale the services of a Docker Swarm as a server recommends. A service opts in with the

@@ -3,7 +3,10 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+
+	dockerswarm "github.com/moby/moby/api/types/swarm"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/clients/swarm"
@@ -82,6 +85,7 @@ func services(ctx context.Context, engine *swarm.Engine, platform *swarm.Platfor
 	if err != nil {
 		return doctor.Bad("look into the log of the engine", "services can't be listed: %v", err)
 	}
+	slices.SortFunc(all, func(a, b dockerswarm.Service) int { return strings.Compare(a.Spec.Name, b.Spec.Name) })
 	var out []doctor.Finding
 	enabled := 0
 	for i := range all {

@@ -52,6 +52,12 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 	service := func(mode, task, labels string) string {
 		return fmt.Sprintf(`[{"ID": "1", "Spec": {"Name": "web", "Labels": {"setpoint.enable": "true", "setpoint.max": "3"%s}, "Mode": {%s}, "TaskTemplate": {%s"ContainerSpec": {"Image": "web"}}}}]`, labels, mode, task)
 	}
+	wrong := func(names ...string) string {
+		for i, name := range names {
+			names[i] = fmt.Sprintf(`{"Spec": {"Name": %q, "Labels": {"setpoint.enable": "true", "setpoint.max": "3", "setpoint.cup": "3"}, "Mode": {%s}}}`, name, replicated)
+		}
+		return "[" + strings.Join(names, ",") + "]"
+	}
 	for _, tt := range []struct {
 		name, services string
 		nodes          string // --nodes-address
@@ -64,6 +70,7 @@ func TestDoctorSaysWhatTheAgentSays(t *testing.T) {
 		{"no usage", service(replicated, limits, ""), "", true, "web is scaled by cpu, and the agent has no source of usage"},
 		{"no request", service(replicated, "", ""), ":1", true, "web has no reservation and no limit of cpu"},
 		{"a wrong label", service(replicated, limits, `, "setpoint.cup": "3"`), ":1", false, "did you mean cpu?"},
+		{"two, not as the engine lists them", wrong("b", "a"), ":1", false, "a: setpoint.cup: there is no such key; did you mean cpu?\nb: setpoint.cup"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()

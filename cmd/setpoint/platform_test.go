@@ -37,6 +37,7 @@ func TestPlatformsProgramsTakeOver(t *testing.T) {
 		{"a cluster's autoscaler", filepath.Join(beside, "setpoint"), path, []string{"explain", "--live", "hpa/web", "-n", "shop"}, 7, "beside: explain --live hpa/web -n shop\n", ""},
 		{"as an argument", filepath.Join(beside, "setpoint"), path, []string{"explain", "hpa/web", "-n", "shop"}, 7, "beside: explain hpa/web -n shop\n", ""},
 		{"a file as an argument", filepath.Join(beside, "setpoint"), path, []string{"explain", "hpa.yaml"}, cli.ExitUsage, "", `unexpected argument "hpa.yaml": an autoscaler of the cluster is KIND/NAME`},
+		{"a server's target", filepath.Join(beside, "setpoint"), path, []string{"explain", "clusters/swarm/namespaces/shop/targets/web"}, cli.ExitUsage, "", "setpoint targets explain explains"},
 		{"two of them", filepath.Join(beside, "setpoint"), path, []string{"explain", "hpa/web", "--live", "hpa/api"}, cli.ExitUsage, "", "one autoscaler can be explained"},
 		{"files need no cluster", filepath.Join(beside, "setpoint"), path, []string{"explain", "--dump", "nowhere.yaml"}, cli.ExitUsage, "", "nowhere.yaml"},
 		{"both", filepath.Join(beside, "setpoint"), path, []string{"explain", "--live", "hpa/web", "--dump", "d.yaml"}, cli.ExitUsage, "", "leave out --dump"},

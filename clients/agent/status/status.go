@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/agent"
 	"github.com/setpoint-dev/setpoint/internal/adjusted"
 	"github.com/setpoint-dev/setpoint/internal/printable"
+	"github.com/setpoint-dev/setpoint/internal/spelling"
 )
 
 // Status is an agent's status.
@@ -230,6 +232,24 @@ func unescaped(name string) string {
 	})
 }
 
+// meant is the object that a name which none has may be for: one whose name ends with it, as that of a service in a stack
+// does (shop/web is shop/shop_web), first in the name's namespace; or one that is spelled almost so. Empty: none.
+func meant(name string, known []*Object) (found string) {
+	namespace, own := path.Split(name)
+	var names []string
+	for _, o := range known {
+		whole := o.Namespace + "/" + unescaped(o.Name)
+		names = append(names, unescaped(o.Name), whole)
+		if own != "" && strings.HasSuffix(whole, own) && (found == "" || strings.HasPrefix(whole, namespace) && !strings.HasPrefix(found, namespace)) {
+			found = whole
+		}
+	}
+	if found == "" {
+		found, _ = spelling.Closest(name, names)
+	}
+	return found
+}
+
 // Only drops objects that match none of the names: NAME, or NAMESPACE/NAME.
 func (s *Status) Only(names []string) error {
 	if len(names) == 0 {
@@ -244,7 +264,11 @@ func (s *Status) Only(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Objects, func(o *Object) bool { return o.Named([]string{name}) }) {
-			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet", oneLine(name))
+			hint := ""
+			if meant := meant(name, known); meant != "" {
+				hint = "; did you mean " + meant + "?"
+			}
+			return fmt.Errorf("the agent has no object %s: it has not opted in, or was not reconciled yet%s", oneLine(name), oneLine(hint))
 		}
 	}
 	return nil

@@ -219,7 +219,6 @@ func TestTheRowsOfHeldAndOfLongNames(t *testing.T) {
 	}
 }
 
-// Users' texts break neither lines nor the terminal.
 // A name is found as a person types it, and as the service has it.
 func TestAnObjectIsFoundByItsPlainName(t *testing.T) {
 	t.Parallel()
@@ -229,11 +228,20 @@ func TestAnObjectIsFoundByItsPlainName(t *testing.T) {
 			t.Errorf("%s: %v", name, s.Objects)
 		}
 	}
-	if err := (&Status{Objects: known}).Only([]string{"pay/worker"}); err == nil {
-		t.Error("part of a name is found")
+	// Of others it is said which may be meant: in a stack web is called shop_web.
+	known = append(known, &Object{Key: agent.Key{Namespace: "demo", Name: "demo_api"}}, &Object{Key: agent.Key{Namespace: "shop", Name: "shop_api"}})
+	for name, meant := range map[string]string{
+		"shop/api": "; did you mean shop/shop_api?", "api": "; did you mean demo/demo_api?", "demo_apj": "; did you mean demo_api?",
+		"pay/web": "; did you mean shop/web?", "pay/worker": "", "shop/": "",
+	} {
+		err := (&Status{Objects: known}).Only([]string{name})
+		if want := "the agent has no object " + name + ": it has not opted in, or was not reconciled yet" + meant; err == nil || err.Error() != want {
+			t.Errorf("%v, not %s", err, want)
+		}
 	}
 }
 
+// Users' texts break neither lines nor the terminal.
 func TestTheStatusIsText(t *testing.T) {
 	t.Parallel()
 	now := time.Unix(1_700_000_000, 0)

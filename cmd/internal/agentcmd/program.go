@@ -33,6 +33,8 @@ type Program struct {
 	// Checked is what doctor checks of the platform, as the end of a sentence: "the labels".
 	// DoctorExample is the example of its help. Default: one with the flags of all agents.
 	Checked, DoctorExample string
+	// Object is the name of an object in the examples of status. Default: shop/web.
+	Object string
 	// Unresolved and Unanswered are doctor's remedies for a name of the service that is not found, and for an
 	// address that does not answer, where the platform has more to say than every other.
 	Unresolved, Unanswered string

@@ -1,6 +1,7 @@
 package agentcmd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -133,7 +134,7 @@ metrics stay as they are, for which the agent asks the service (16 objects at mo
 needs the verb read); an unknown name is an error.
 
 SETPOINT_ADMIN_ADDRESS sets the address here as it does for the agent.`,
-		Example: fmt.Sprintf("  setpoint-%s status\n  setpoint-%[1]s status shop/web -o json", p.Platform),
+		Example: fmt.Sprintf("  setpoint-%s status\n  setpoint-%[1]s status %s -o json", p.Platform, cmp.Or(p.Object, "shop/web")),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			var now status.Status
 			page := statusJSON

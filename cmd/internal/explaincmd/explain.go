@@ -120,6 +120,9 @@ are, as setpoint targets get does.`,
 				return fmt.Errorf("one autoscaler can be explained, KIND/NAME; unexpected argument %q", args[len(args)-1])
 			}
 			if len(args) == 1 {
+				if strings.HasPrefix(args[0], "clusters/") {
+					return fmt.Errorf("%q is a target of a server, whose last decision setpoint targets explain explains; here an autoscaler is KIND/NAME, such as hpa/web", args[0])
+				}
 				if !strings.Contains(args[0], "/") {
 					return fmt.Errorf("unexpected argument %q: an autoscaler of the cluster is KIND/NAME, such as hpa/web; files have flags (--hpa, --dump)", args[0])
 				}
