@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -161,6 +162,36 @@ var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": tr
 
 type object = map[string]any
 
+// shapes are those of values that become parts of pods and policies, by the ends of their paths. Kubernetes drops keys that
+// it does not know, and Helm goes on: a rule without its ports is about all ports, a toleration without its key about all taints.
+var shapes = map[string]object{
+	"resources":     exactly("limits", "requests", "claims"),
+	"affinity":      exactly("nodeAffinity", "podAffinity", "podAntiAffinity"),
+	"tolerations":   listOf(exactly("key", "operator", "value", "effect", "tolerationSeconds")),
+	"serviceEgress": egress, "agentEgress": egress,
+}
+
+var (
+	selector = exactly("matchLabels", "matchExpressions")
+	egress   = listOf(object{"type": "object", "additionalProperties": false, "properties": object{
+		"ports": listOf(exactly("port", "endPort", "protocol")),
+		"to": listOf(object{"type": "object", "additionalProperties": false, "properties": object{
+			"podSelector": selector, "namespaceSelector": selector, "ipBlock": exactly("cidr", "except"),
+		}}),
+	}})
+)
+
+// exactly is an object with no other keys.
+func exactly(keys ...string) object {
+	properties := object{}
+	for _, key := range keys {
+		properties[key] = object{}
+	}
+	return object{"type": "object", "additionalProperties": false, "properties": properties}
+}
+
+func listOf(items object) object { return object{"type": "array", "items": items} }
+
 // callers are what service.callers lists. An identity is also part of a Secret's name.
 var callers = object{
 	"type": "object", "additionalProperties": false, "required": []string{"identity", "verbs"},
@@ -240,9 +271,12 @@ func objectOf(values []value) object {
 
 func propertyOf(v value) object {
 	property := object{}
+	shape := shapes[v.path[strings.LastIndexByte(v.path, '.')+1:]]
 	switch {
 	case v.entries != nil:
 		property = objectOf(v.entries)
+	case shape != nil:
+		property = maps.Clone(shape)
 	case settings[v.path]:
 		property["type"], property["additionalProperties"] = "object", object{"type": []string{"string", "number", "boolean"}}
 		property["propertyNames"] = object{"pattern": "^[a-z][a-z0-9-]*$"}
@@ -277,8 +311,6 @@ func propertyOf(v value) object {
 		property["type"], property["items"] = "array", grants["items"]
 	case v.path == "service.specs":
 		property["type"], property["items"] = "array", specs
-	case v.node.Kind == yaml.SequenceNode: // of what Kubernetes takes there
-		property["type"], property["items"] = "array", object{"type": "object"}
 	case choices[v.path] != nil:
 		property["type"], property["enum"] = "string", choices[v.path]
 	case v.node.Tag == "!!bool":
