@@ -235,6 +235,9 @@ func TestAnAgentExportsWhetherItIsReady(t *testing.T) {
 	}
 	r := start(t, program(p), "--server=127.0.0.1:1")
 	r.status("not ready", func(s *status.Status) bool { return s.Problem == "permission denied" })
+	if report := clitest.Run(t, root(program(nil)), "", "agent", "--report", "--admin-address="+r.admin); !strings.HasSuffix(report.Stdout, "yet.\npermission denied\n") {
+		t.Errorf("an empty report does not say why: %q", report.Stdout)
+	}
 	for _, want := range []string{"setpoint_agent_ready 0\n", "setpoint_agent_ready 1\n"} {
 		response, err := http.Get("http://" + r.admin + "/metrics")
 		fatal.If(t, err)

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/setpoint-dev/setpoint/clients/agent/shadow"
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 )
@@ -83,10 +84,21 @@ func (r *reportFlags) print(cmd *cobra.Command, adminAddress string) error {
 		return err
 	}
 	switch {
-	case r.output.Form == cli.AsText && r.differing:
-		return report.WriteDiffering(cmd.OutOrStdout())
 	case r.output.Form == cli.AsText:
-		return report.WriteText(cmd.OutOrStdout())
+		write := report.WriteText
+		if r.differing {
+			write = report.WriteDiffering
+		}
+		if err := write(cmd.OutOrStdout()); err != nil || len(report.Objects) > 0 {
+			return err
+		}
+		// Why there is nothing: as of an agent that stands by.
+		var now status.Status
+		if err := askAgent(cmd, "--report", adminAddress, statusJSON, &now); err != nil || now.Problem == "" {
+			return err
+		}
+		_, err := fmt.Fprintln(cmd.OutOrStdout(), now.Problem)
+		return err
 	case r.differing:
 		return cli.WriteValue(cmd.OutOrStdout(), cli.AsJSON, report.Differing())
 	}
