@@ -155,13 +155,20 @@ func plain(text string) string {
 	return text
 }
 
-// message reads a message of the service's contract.
+// message reads a message of the service's contract. What protojson refuses is read by its fields, where a number is a
+// quantity, as in the API and in a target's spec, and what is wrong has its path.
 func message(field string, data []byte, into proto.Message) error {
-	if err := protojson.Unmarshal(data, into); err != nil {
-		text := strings.ReplaceAll(err.Error(), "\u00a0", " ") // which it puts in at random
-		return fmt.Errorf("%s: %s", field, shorten(strings.TrimPrefix(text, "proto: ")))
+	if protojson.Unmarshal(data, into) == nil {
+		return nil
 	}
-	return nil
+	proto.Reset(into)
+	var tree any
+	if err := strict(data, &tree); err != nil { // such as a key that stands twice, wherever
+		return fmt.Errorf("%s: %w", field, err)
+	}
+	var p typed.Problems
+	p.FillMessage(field, tree, into)
+	return p.Err()
 }
 
 // tree reads a target's own keys, and returns all of them.

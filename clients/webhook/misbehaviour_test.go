@@ -490,6 +490,10 @@ func TestAnObservationThatCantBeRead(t *testing.T) {
 		"a dry run":                   {`{"request":{"scale":{},"dryRun":true}}`, "request: may only have"},
 		"too many pods":               {`{"request":{"scale":{},"pods":[` + many(5001, `{}`) + `]}}`, "request.pods: has 5001 pods"},
 		"too many samples":            {`{"request":{"scale":{},"externalMetrics":[` + many(20001, `{}`) + `]}}`, "request: has 20001 samples"},
+		"a day that is none":          {`{"request":{"scale":{},"externalMetrics":[{"timestamp":"2026-02-30T00:00:00Z"}]}}`, `request.externalMetrics[0].timestamp: must be a Timestamp, such as "2026-`},
+		"a window that is a word":     {`{"request":{"scale":{},"podMetrics":[{"windowSeconds":"15s"}]}}`, "request.podMetrics[0].windowSeconds: must be a number"},
+		"a key within that is none":   {`{"request":{"scale":{"replicas":3}}}`, "request.scale.replicas: there is no such key"},
+		"a key within that is twice":  {`{"request":{"scale":{"specReplicas":3,"specReplicas":4}}}`, `duplicate field "scale.specReplicas"`},
 		"a version that is too long":  {`{"request":{"scale":{}},"version":"` + strings.Repeat("x", 2000) + `"}`, "version: is longer"},
 		"too much":                    {strings.Repeat(" ", 17<<20), "larger than 16777216 bytes"},
 	} {
@@ -510,6 +514,26 @@ func TestAnObservationThatCantBeRead(t *testing.T) {
 			})
 		})
 	}
+}
+
+// As in the API, a quantity may be a number.
+func TestNumbersAreQuantities(t *testing.T) {
+	t.Parallel()
+	watch(t, func(t *testing.T, w *watched) {
+		key := w.Create(agenttest.Workload{Name: "web", Replicas: 3})
+		listed()
+		set(w.world, &w.mangle, func(path string, r *reply) {
+			if path == "/observe" {
+				r.body = []byte(`{"request":{"scale":{"specReplicas":3},"externalMetrics":[{"metric":{"name":"queue"},"value":45.5}],
+					"pods":[{"name":"a","containers":[{"name":"app","requests":{"cpu":0.5}}]}],
+					"podMetrics":[{"pod":"a","windowSeconds":15.5,"containers":[{"name":"app","usage":{"cpu":2}}]}]}}`)
+			}
+		})
+		got := agenttest.Observe(t, w.platform, agenttest.Object(t, w.platform, key)).Request
+		if value, request, usage := got.GetExternalMetrics()[0].GetValue(), got.GetPods()[0].GetContainers()[0].GetRequests()["cpu"], got.GetPodMetrics()[0]; value != "45.5" || request != "0.5" || usage.GetContainers()[0].GetUsage()["cpu"] != "2" || usage.GetWindowSeconds() != 15.5 {
+			t.Errorf("%s of the queue, %s requested, used %v", value, request, usage)
+		}
+	})
 }
 
 // A call with a lost answer is repeated once, and nothing is applied twice.

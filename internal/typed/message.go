@@ -127,6 +127,12 @@ func (p *Problems) messageScalar(field string, from any, of protoreflect.FieldDe
 			return protoreflect.ValueOfInt32(int32(n)), true
 		}
 		p.Add(field, "must be a whole number below 2^31")
+	case protoreflect.DoubleKind:
+		text, ok := numberText(from)
+		if n, err := strconv.ParseFloat(text, 64); ok && err == nil {
+			return protoreflect.ValueOfFloat64(n), true
+		}
+		p.Add(field, "must be a number")
 	case protoreflect.BoolKind:
 		if value, ok := from.(bool); ok {
 			return protoreflect.ValueOfBool(value), true
