@@ -35,13 +35,14 @@ func (l *lines) read(content []byte, dump *manifest.Dump, found []*autoscalingv2
 	if *l == nil {
 		*l = make(lines)
 	}
-	known := make(map[int]place)
+	known, counted, before := make(map[int]place), 0, 0
 	for _, a := range found {
 		n, path := dump.Place(a)
 		at, read := known[n]
 		if !read {
-			// A part is a piece of the content.
-			at = place{before: bytes.Count(content[:cap(content)-cap(parts[n])], []byte("\n")), lines: document.Lines(parts[n])}
+			begin := cap(content) - cap(parts[n]) // a part is a piece of the content; they come in its order
+			before, counted = before+bytes.Count(content[counted:begin], []byte("\n")), begin
+			at = place{before: before, lines: document.Lines(parts[n])}
 			known[n] = at
 		}
 		if path != "" {

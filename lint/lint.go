@@ -78,8 +78,10 @@ type Subject struct {
 	Scalers    []string
 	AllScalers int
 	Namesake   bool
-	// Overlaps names other autoscalers whose workloads select the same pods.
-	Overlaps []string
+	// Overlaps names the first of the other autoscalers whose workloads select the same pods, and AllOverlaps is how many
+	// there are.
+	Overlaps    []string
+	AllOverlaps int
 	// Scenario is the world that it is tried in; nil: rules that need one are left out.
 	Scenario *simulation.Scenario
 	// Version is the API version of the manifest, empty: autoscaling/v2.

@@ -15,7 +15,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/labels"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	autoscalingv1 "github.com/setpoint-dev/setpoint/clients/kubernetes/autoscaling/v1"
@@ -63,6 +62,8 @@ type Linter struct {
 	scalers map[string]map[string]map[scaler]bool
 	beside  map[[2]string][]scaler
 	hpas    map[[2]string]bool
+	// siblings are by kind, namespace and file.
+	siblings map[string]siblings
 	// fleets are those of the stored specs, and named those by their names.
 	fleets  map[*autoscalingv2.HorizontalPodAutoscaler]*readFleet
 	named   map[string]*fleet.Spec
@@ -210,7 +211,7 @@ func (l *Linter) Check(ctx context.Context) ([]Finding, error) {
 		if len(problems) > 0 {
 			l.invalid++
 		}
-		of.Overlaps = overlaps[i]
+		of.Overlaps, of.AllOverlaps = overlaps[i].names, overlaps[i].all
 		if of.Scenario = l.Scenario; of.Scenario != nil {
 			if err := simulation.Check(of.Scenario, a); err != nil {
 				refused = append(refused, fmt.Errorf("the scenario with %s: %w", l.files[i], err))
@@ -282,6 +283,7 @@ func (l *Linter) scales(a *autoscalingv2.HorizontalPodAutoscaler) bool {
 // readScalers gathers the autoscalers that scale something.
 func (l *Linter) readScalers() {
 	l.scalers, l.beside, l.hpas = make(map[string]map[string]map[scaler]bool), make(map[[2]string][]scaler), make(map[[2]string]bool)
+	l.siblings = nil // which no autoscaler scales
 	for _, a := range l.dump.Autoscalers {
 		if !l.scales(a) {
 			continue
@@ -418,42 +420,6 @@ func keyOf(namespace string, ref autoscalingv2.CrossVersionObjectReference, name
 	return strings.Join([]string{namespace, group, ref.Kind, cmp.Or(ref.Name, name)}, "/")
 }
 
-// overlaps has for each autoscaler the names of others whose workloads select pods that its own
-// workload makes, or make pods that its own selects.
-func (l *Linter) overlaps() [][]string {
-	out := make([][]string, len(l.files))
-	type side struct {
-		template *manifest.Template
-		selector labels.Selector
-	}
-	sides := make(map[string][]int)
-	all := make([]side, len(l.files))
-	for i, a := range l.dump.Autoscalers {
-		t := l.dump.Template(a)
-		if t == nil || t.Selector == "" || l.dump.Shadow(a) {
-			continue
-		}
-		if selector, err := labels.Parse(t.Selector); err == nil {
-			all[i] = side{t, selector}
-			sides[a.Namespace] = append(sides[a.Namespace], i)
-		}
-	}
-	for _, places := range sides {
-		for _, i := range places[:min(len(places), maxCompared)] {
-			for _, k := range places[:min(len(places), maxCompared)] {
-				one, other := &all[i], &all[k]
-				if one.template != other.template && (one.selector.Matches(labels.Set(other.template.Labels)) || other.selector.Matches(labels.Set(one.template.Labels))) {
-					out[i] = append(out[i], l.dump.Autoscalers[k].Name)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// maxCompared bounds the autoscalers of a namespace whose selectors are compared, each with each.
-const maxCompared = 1000
-
 // subject is one of the dump's autoscalers, as rules look at it.
 func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, a *simulation.Autoscaler) *Subject {
 	template := l.dump.Template(written)
@@ -470,7 +436,8 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 			s.Beside.ScaledObjects = nil
 		}
 		if template == nil {
-			s.Beside.Siblings, s.Beside.AllSiblings = l.siblings(i, written)
+			of := l.siblingsOf(i, written)
+			s.Beside.Siblings, s.Beside.AllSiblings = of.names, of.all
 		}
 	}
 	if b := written.Spec.Behavior; b != nil {
@@ -483,21 +450,36 @@ func (l *Linter) subject(i int, written *autoscalingv2.HorizontalPodAutoscaler, 
 // mostSiblings is how many workloads, or autoscalers, a finding names: in a large namespace each of many autoscalers may have as many others.
 const mostSiblings = 5
 
-// siblings are the first workloads that an autoscaler without its target may mean, and how many there are: those of its file,
-// or of the cluster if it is one's, that no autoscaler scales.
-func (l *Linter) siblings(i int, a *autoscalingv2.HorizontalPodAutoscaler) (names []string, all int) {
+// siblings are workloads that an autoscaler without its target may mean.
+type siblings struct {
+	names []string // the first ones
+	all   int
+}
+
+// siblingsOf are the workloads of an autoscaler's file, or of the cluster if it is one's, that no autoscaler scales. All
+// autoscalers that may mean the same ones are told the same.
+func (l *Linter) siblingsOf(i int, a *autoscalingv2.HorizontalPodAutoscaler) siblings {
+	ref, file, applied := a.Spec.ScaleTargetRef, l.files[i], a.UID != ""
+	ref.Name = ""
+	key := fmt.Sprintf("%s\n%t\n%s", keyOf(a.Namespace, ref, ""), applied, file)
+	out, known := l.siblings[key]
+	if known {
+		return out
+	}
 	for t := range l.dump.Siblings(a) {
-		ref := a.Spec.ScaleTargetRef
 		ref.Name = t.Name
-		near := t.File == l.files[i] || t.Applied && a.UID != ""
-		if !near || l.scalers[keyOf(a.Namespace, ref, "")] != nil {
+		if near := t.File == file || t.Applied && applied; !near || l.scalers[keyOf(a.Namespace, ref, "")] != nil {
 			continue
 		}
-		if all++; all <= mostSiblings {
-			names = append(names, t.Name)
+		if out.all++; out.all <= mostSiblings {
+			out.names = append(out.names, t.Name)
 		}
 	}
-	return names, all
+	if l.siblings == nil {
+		l.siblings = make(map[string]siblings)
+	}
+	l.siblings[key] = out
+	return out
 }
 
 // workloadOf is a template with what its namespace gives containers.

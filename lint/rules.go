@@ -214,14 +214,20 @@ var Rules = []Rule{
 		"Give the metric a `selector`.", false, seriesUnselected},
 }
 
+// someOf lists the first names of all.
+func someOf(names []string, all int) string {
+	text := strings.Join(names, ", ")
+	if all > len(names) {
+		text += ", …"
+	}
+	return text
+}
+
 func twoAutoscalers(s *subject) {
 	ref := s.spec.ScaleTargetRef
 	switch all := s.AllScalers; {
 	case all > 0:
-		names, scale := strings.Join(s.Scalers, ", "), "scales"
-		if all > len(s.Scalers) {
-			names += ", …"
-		}
+		names, scale := someOf(s.Scalers, all), "scales"
 		if all > 1 {
 			scale = "scale"
 		}
@@ -232,10 +238,9 @@ func twoAutoscalers(s *subject) {
 }
 
 func selectorsOverlap(s *subject) {
-	if len(s.Overlaps) > 0 {
-		shown := s.Overlaps[:min(len(s.Overlaps), 5)]
-		s.report("spec.scaleTargetRef", fmt.Sprintf("the pods of %s %s are also those of %s", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, strings.Join(shown, ", ")),
-			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+len(s.Overlaps)))
+	if all := s.AllOverlaps; all > 0 {
+		s.report("spec.scaleTargetRef", fmt.Sprintf("the pods of %s %s are also those of %s", s.spec.ScaleTargetRef.Kind, s.spec.ScaleTargetRef.Name, someOf(s.Overlaps, all)),
+			fmt.Sprintf("%d autoscalers, 1 set of pods", 1+all))
 	}
 }
 

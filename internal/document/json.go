@@ -55,10 +55,11 @@ func Manifest(data []byte) ([]byte, error) {
 // ManifestIn is Manifest of a part of a file that Manifests returned; errors have the file's lines.
 func ManifestIn(file, part []byte) ([]byte, error) {
 	converted, err := Manifest(part)
-	if before := bytes.Count(file[:cap(file)-cap(part)], []byte("\n")); err != nil && before > 0 { // a part is a piece of the file
-		return Manifest(append(bytes.Repeat([]byte("\n"), before), part...))
+	if err == nil {
+		return converted, nil
 	}
-	return converted, err
+	before := bytes.Count(file[:cap(file)-cap(part)], []byte("\n")) // a part is a piece of the file
+	return Manifest(append(bytes.Repeat([]byte("\n"), before), part...))
 }
 
 // writtenOnce reports whether no key is written twice in one map.
