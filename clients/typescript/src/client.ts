@@ -16,7 +16,7 @@ import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simu
 import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
 import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
-import { made } from "./made.js";
+import { made, said } from "./made.js";
 import { after, Deadline, defaultRetry, ending, Retrier, Told } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
 import { refuseUnknown } from "./options.js";
@@ -82,6 +82,7 @@ export class Client {
     this.maxBatch = options.maxBatch ?? 1000;
     this.maxRequestBytes = options.maxRequestBytes ?? 16 << 20;
     this.retrier = new Retrier(options.retry, transport.addresses, transport.closed);
+    refuseNaN({ timeoutMs: this.timeoutMs, ...this.retrier.policy });
     if (!(this.maxBatch >= 1) || !(this.maxRequestBytes >= 1)) {
       throw new RangeError("maxBatch and maxRequestBytes must be at least 1");
     }
@@ -522,7 +523,17 @@ function present<T>(value: T | undefined): T {
 
 function deadlineOf(options: CallOptions, timeoutMs: number): Deadline {
   refuseUnknown(options, callOptions);
+  refuseNaN({ timeoutMs: options.timeoutMs ?? timeoutMs });
   return new Deadline(options.timeoutMs ?? timeoutMs, options.signal);
+}
+
+/** refuseNaN throws for what is no number, as Number makes of a variable that is not set: each call would have taken too long. */
+function refuseNaN(numbers: object): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (typeof value !== "number" || Number.isNaN(value)) {
+      throw new TypeError(`setpoint: ${name} must be a number, is ${said(value)}`);
+    }
+  }
 }
 
 /** apart returns a response for each decision. before is the token that is valid until the last of them. */

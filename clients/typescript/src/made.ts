@@ -135,7 +135,8 @@ const kinds: Partial<Record<ScalarType, string>> = {
   [ScalarType.INT64]: "bigint", [ScalarType.UINT64]: "bigint", [ScalarType.SINT64]: "bigint", [ScalarType.FIXED64]: "bigint", [ScalarType.SFIXED64]: "bigint",
 };
 
-function said(value: unknown): string {
+/** said quotes a value, for a text that says what it must be. */
+export function said(value: unknown): string {
   switch (typeof value) {
     case "string": return `a string (${JSON.stringify(value.slice(0, 40))})`;
     case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;

@@ -971,6 +971,12 @@ func TestUnknownOptionsAreErrors(t *testing.T) {
 				t.Errorf("%s: %s, want %q", name, err.Message, wants)
 			}
 		}
+		if l.name != "python" { // in which a text for a number ends the first call with a TypeError
+			to.Options = map[string]any{"timeoutMs": "10s"}
+			if err := c.do(t, map[string]any{"op": "open", "config": to}).Error; err == nil || !strings.Contains(err.Message, "timeoutMs must be a number") {
+				t.Errorf("a text for a number: %v", err)
+			}
+		}
 		for _, port := range []string{":0", ":65536", ":99999"} {
 			if l.rest && port == ":0" {
 				continue // a URL may have it
