@@ -145,12 +145,18 @@ func fieldNamed(md protoreflect.MessageDescriptor, name string) protoreflect.Fie
 
 // unknownField steps over the value of a field that md does not have.
 func (in *inspection) unknownField(md protoreflect.MessageDescriptor, name string) {
-	in.skip()
+	value := cursor{text: in.next()}
 	hint := didYouMean(name, jsonNames(md))
 	for i := 0; hint == "" && i < md.Fields().Len(); i++ {
 		// A spec where a message with a spec is wanted.
 		if fd := md.Fields().Get(i); fd.Message() != nil && !fd.IsMap() && !fd.IsList() && fieldNamed(fd.Message(), name) != nil {
 			hint = fmt.Sprintf(", did you mean %q?", fd.JSONName()+"."+name)
+		}
+	}
+	// A message with a spec where a spec is wanted.
+	if hint == "" && value.peek() == '{' {
+		if value.open(); value.more() && fieldNamed(md, value.name()) != nil {
+			hint = "; send what it holds in its place"
 		}
 	}
 	in.report("unknown field%s", hint)

@@ -101,6 +101,11 @@ func TestUnmarshalViolations(t *testing.T) {
 			[]string{`minReplicas: unknown field, did you mean "spec.minReplicas"?`, `resource: unknown field`},
 		},
 		{
+			"a message where what it has is wanted",
+			`{"spec": {"hpa": {"maxReplicas": 3}, "none": {}, "other": {"kind": 1}, "list": [{"maxReplicas": 3}]}}`,
+			[]string{`spec.hpa: unknown field; send what it holds in its place`, `spec.none: unknown field`, `spec.other: unknown field`, `spec.list: unknown field`},
+		},
+		{
 			"an unknown field whose name would be unclear in a path",
 			`{"": 1, "spec": {"a.b c": 2, "` + strings.Repeat("x", 50) + `": 3}}`,
 			[]string{`"": unknown field`, `spec."a.b c": unknown field`, `spec.` + strings.Repeat("x", 40) + `…: unknown field`},
