@@ -246,7 +246,7 @@ class Client:
 
     def set_target_spec(self, name: str, spec: Union[targets.TargetSpec, Mapping[str, Any]], *, timeout: Optional[float] = None) -> targets.TargetSpec:
         """Stores a spec. It is sent once: of an error it is not known whether the spec was stored."""
-        request = targets.SetTargetSpecRequest(name=_name(name), target_spec=read(targets.TargetSpec, spec))
+        request = targets.SetTargetSpecRequest(name=_name(name), target_spec=read(targets.TargetSpec, spec, "targetSpec"))
         return self._call(_TARGETS + "SetTargetSpec", request, targets.SetTargetSpecResponse, timeout, repeat=False).target_spec
 
     def get_target_spec(self, name: str, *, timeout: Optional[float] = None) -> targets.TargetSpec:
@@ -281,7 +281,7 @@ class Client:
         """Creates an override of a target, a namespace or a cluster, and returns it with its name. With an
         override_id, the last part of that, it is tried again as other calls are, as the service returns the
         one that there is; without one it is sent once, for each attempt would create another one."""
-        request = overrides.CreateOverrideRequest(parent=_name(parent), override=read(overrides.Override, override), override_id=override_id)
+        request = overrides.CreateOverrideRequest(parent=_name(parent), override=read(overrides.Override, override, "override"), override_id=override_id)
         return self._call(_OVERRIDES + "CreateOverride", request, overrides.CreateOverrideResponse, timeout, repeat=override_id != "").override
 
     def list_overrides(self, cluster: str, *, resource: str = "", timeout: Optional[float] = None) -> Iterator[overrides.Override]:

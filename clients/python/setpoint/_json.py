@@ -27,21 +27,21 @@ _QUANTITIES = {"value", "average_value", "tolerance", "requests", "overhead", "u
 _POLICIES = "setpoint.v1.HPAScalingRules.policies"
 
 
-def read(kind: type[M], value: Union[M, Mapping[str, Any]]) -> M:
-    """Returns the message, or one of a mapping. What the API does not know is an Error, as over REST."""
+def read(kind: type[M], value: Union[M, Mapping[str, Any]], path: str = "") -> M:
+    """Returns the message, or one of a mapping. What the API does not know is an Error, as over REST. path: where it is in the request."""
     if isinstance(value, kind):
         return value
     if not isinstance(value, Mapping):
         raise TypeError(f"setpoint: a {kind.DESCRIPTOR.name} or a mapping is wanted, not {type(value).__name__}")
     wrong: list[Violation] = []
-    form = _form(value, kind.DESCRIPTOR, "", wrong)
+    form = _form(value, kind.DESCRIPTOR, path, wrong)
     if not wrong:
         message = kind()
         try:
             json_format.ParseDict(form, message)
             return message
         except (json_format.ParseError, TypeError, ValueError) as error:
-            wrong.append(Violation("", str(error).splitlines()[0]))
+            wrong.append(Violation(path, str(error).splitlines()[0]))
     first = f"{wrong[0].field}: {wrong[0].description}" if wrong[0].field else wrong[0].description
     more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
     invalid = Error(grpc.StatusCode.INVALID_ARGUMENT, f"invalid request: {first}{more}")

@@ -1109,6 +1109,11 @@ func TestObjectsOfUsers(t *testing.T) {
 				t.Errorf("%s: a batch with it: %v", tc.name, results)
 			}
 		}
+		// A part of a request has the path that the service gives it.
+		misspelled := map[string]any{"hold": true, "reson": "migration", "expireTime": "2030-01-31T12:00:00Z"}
+		if err := c.do(t, map[string]any{"op": "override", "raw": true, "name": target(t, "web"), "request": misspelled}).Error; err == nil || !slices.Equal(err.Violations, []string{"override.reson"}) {
+			t.Errorf("a misspelled field of an override: %v", err)
+		}
 		if l.name == "python" {
 			// Databases and libraries have numbers of their own.
 			for _, kind := range []string{"$Decimal", "$Fraction"} {

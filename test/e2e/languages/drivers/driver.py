@@ -157,7 +157,8 @@ def do(command):
     if op == "fleet":
         return {"answer": json_format.MessageToDict(client.get_fleet(command["name"]))}
     if op == "override":
-        override = client.create_override(command["name"], read(command["request"], setpoint.Override()), override_id=command.get("id", ""))
+        override = command["request"] if command.get("raw") else read(command["request"], setpoint.Override())
+        override = client.create_override(command["name"], override, override_id=command.get("id", ""))
         return {"answer": json_format.MessageToDict(override)}
     if op == "overrides":
         return {"names": [override.name for override in client.list_overrides(command["parent"], resource=command["name"])]}
