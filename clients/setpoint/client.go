@@ -32,7 +32,8 @@
 // happened to the first attempt. [Retry] says how often and when; [WithHedging] sends a second attempt before the first has failed. Errors are
 // gRPC statuses; [Violations], [RetryDelay] and [Reason] read their details.
 //
-// [Client.WatchDecisions] follows the decisions on targets, over restarts of the service.
+// [Client.WatchDecisions] follows the decisions on targets, over restarts of the service. Other methods, such as those of overrides
+// and stored specs, are called by their generated clients over [Client.Conn].
 //
 // The client decides nothing about scaling and does not apply anything.
 package setpoint
