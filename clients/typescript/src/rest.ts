@@ -58,9 +58,13 @@ export class RestTransport implements Transport {
   async unary<I extends DescMessage, O extends DescMessage>(
     method: DescMethodUnary<I, O>, request: MessageShape<I>, attempt: Attempt,
   ): Promise<MessageShape<O>> {
-    const { answer } = routeOf(method);
-    const value = await this.http.unary(callOf(method, request), attempt);
-    return read(method.output, answer === "" ? value : { [answer]: value });
+    const { answer, body } = routeOf(method);
+    try {
+      const value = await this.http.unary(callOf(method, request), attempt);
+      return read(method.output, answer === "" ? value : { [answer]: value });
+    } catch (error) {
+      throw error instanceof SetpointError && body !== "" && body !== "*" ? within(method.input, body, error) : error;
+    }
   }
 
   async *stream<I extends DescMessage, O extends DescMessage>(
@@ -82,6 +86,16 @@ function withToken(plain: typeof fetch, token: string | (() => string | Promise<
     const authorization = await bearer(typeof token === "string" ? () => token : token, init!.signal!);
     return plain(input, { ...init, headers: { ...init?.headers as Record<string, string>, authorization } });
   };
+}
+
+/** within gives what is wrong with a body that is one field of a request the paths that it has in the request. */
+function within(request: DescMessage, body: string, { code, problem, reason, violations, retryDelayMs }: SetpointError): SetpointError {
+  const ofRequest = new Set(request.fields.map((field) => field.jsonName));
+  return new SetpointError(code, problem, {
+    violations: violations.map(({ field, description }) =>
+      ({ field: ofRequest.has(/^[^.[]*/.exec(field)![0]) ? field : field === "" ? body : `${body}.${field}`, description })),
+    ...(reason !== undefined && { reason }), ...(retryDelayMs !== undefined && { retryDelayMs }),
+  });
 }
 
 function read<O extends DescMessage>(schema: O, value: unknown): MessageShape<O> {
