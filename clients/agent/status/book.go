@@ -269,7 +269,8 @@ func (o *Object) decided(d *agent.Decision) {
 		o.Error, o.Cause = typed.Shorten(problem, maxText), typed.Shorten(causeOf(d, problem), maxText)
 	}
 	for _, c := range d.Answer.GetStatus().GetConditions() {
-		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" {
+		// Of a count that moves it is from an earlier evaluation: to a bound it moves without reading metrics.
+		if c.GetType() == "ScalingActive" && c.GetStatus() == "False" && o.Error == "" && o.Decision.Current == o.Decision.Desired {
 			o.Decision.Inactive = typed.Shorten(c.GetReason()+": "+c.GetMessage(), maxText)
 		}
 		// One that agrees with the recommendation changes nothing, and is in force.

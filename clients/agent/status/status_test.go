@@ -112,6 +112,12 @@ func TestTheStatusSaysFirstWhatToDo(t *testing.T) {
 			}}, "", "ok", "cpu 215% (target 50%); at its maximum of 4",
 		},
 		{
+			"to the maximum, with a condition of before", &setpointv1.RecommendRequest{Spec: spec},
+			&setpointv1.RecommendResponse{CurrentReplicas: 12, DesiredReplicas: 4, Reason: "Current number of replicas above Spec.MaxReplicas", Status: &setpointv1.HorizontalPodAutoscalerStatus{
+				Conditions: []*setpointv1.HorizontalPodAutoscalerCondition{condition("ScalingActive", "False", "ScalingDisabled")},
+			}}, "", "ok", "Current number of replicas above Spec.MaxReplicas",
+		},
+		{
 			"a window", &setpointv1.RecommendRequest{Spec: spec},
 			&setpointv1.RecommendResponse{CurrentReplicas: 4, DesiredReplicas: 4, Status: &setpointv1.HorizontalPodAutoscalerStatus{
 				CurrentMetrics: []*setpointv1.MetricStatus{{Type: "External", External: &setpointv1.ExternalMetricStatus{
