@@ -61,6 +61,7 @@ func TestAgentSettingsAreChecked(t *testing.T) {
 		{"TLS without TLS", []string{"--cluster=x", "--source=hpa", "--insecure", "--tls-ca-file=x.pem"}, "--insecure: contradicts the --tls flags", cli.ExitSettings},
 		{"a token in the clear", []string{"--cluster=x", "--source=hpa", "--server=setpoint:9090", "--insecure", "--token-file=x"}, "--insecure: would send the token", cli.ExitSettings},
 		{"a CA that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--tls-ca-file=nowhere.pem"}, "open nowhere.pem", cli.ExitUsage},
+		{"a token that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--token-file=nowhere"}, "--token-file: stat nowhere: no such file", cli.ExitUsage},
 		{"a kubeconfig that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=nowhere"}, "--kubeconfig: stat nowhere", cli.ExitUsage},
 		{"a kubeconfig of nothing", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + clitest.File(t, "empty", "")}, "--kubeconfig: no cluster is configured: give --kubeconfig, or set $KUBECONFIG; a pod needs", cli.ExitUsage},
 		{"a context that is not there", []string{"--cluster=x", "--source=hpa", "--check", "--kubeconfig=" + config, "--context=y"}, `--kubeconfig: context "y" does not exist`, cli.ExitUsage},

@@ -113,7 +113,11 @@ func (s *Settings) Open(name string, more ...setpoint.Option) (*setpoint.Client,
 		}))
 	}
 	if s.TokenFile != "" {
-		options = append(options, setpoint.WithTokenFile(s.TokenFile))
+		file := files.NewSecret(s.TokenFile, nil) // keeps what it has read: a pipe has it once
+		if _, err := file.Get(); err != nil {
+			return nil, fmt.Errorf("--token-file: %w", err)
+		}
+		options = append(options, setpoint.WithTokenSource(func(context.Context) (string, error) { return file.Get() }))
 	}
 	client, err := setpoint.New(s.Server, append(options, more...)...)
 	if unread, is := errors.AsType[*fs.PathError](err); is {
@@ -133,13 +137,6 @@ func (s *Settings) Dial(options ...setpoint.Option) (*setpoint.Client, error) {
 	s.Validate(problems.Refuse)
 	if err := problems.Err(); err != nil {
 		return nil, cli.BadInput(err)
-	}
-	if s.TokenFile != "" {
-		file := files.NewSecret(s.TokenFile, nil) // keeps what it has read: a pipe has it once
-		if _, err := file.Get(); err != nil {
-			return nil, cli.BadInput(fmt.Errorf("--token-file: %w", err))
-		}
-		options = append(options, setpoint.WithTokenSource(func(context.Context) (string, error) { return file.Get() }))
 	}
 	client, err := s.Open("setpoint", append(options, setpoint.WithTimeout(0))...)
 	return client, cli.BadInput(err)
