@@ -580,6 +580,19 @@ func TestAnotherRedisOfTheReleaseIsLeftAlone(t *testing.T) {
 	}
 }
 
+// What a release prints names a recommendation only where helm test can ask for one.
+func TestNotesAskWhereThereIsSomethingToAsk(t *testing.T) {
+	for values, want := range map[string]bool{"": true, matrix["an agent alone"]: false, matrix["a service alone"]: false} {
+		r, err := rendered(t, "setpoint", values)
+		fatal.If(t, err)
+		for _, part := range []string{"ask it for a recommendation", "helm test setpoint"} {
+			if strings.Contains(r.Info.Notes, part) != want {
+				t.Errorf("%q: that %q is there should be %v:\n%s", values, part, want, r.Info.Notes)
+			}
+		}
+	}
+}
+
 // Kubernetes waits for a pod that stops at least as long as the settings let the program wait.
 func TestPodsHaveTheTimeToStop(t *testing.T) {
 	for values, want := range map[string][2]int64{
