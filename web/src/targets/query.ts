@@ -5,6 +5,25 @@ import { states } from "../lib/state";
 export type Column = "name" | "state" | "replicas" | "lack" | "metric" | "changed" | "updated";
 export const columns: readonly Column[] = ["name", "state", "replicas", "lack", "metric", "changed", "updated"];
 
+/** What is most urgent comes first, unless the reader asks for another order. */
+const usual = "-state";
+
+/** What each order is called: ascending, and descending. */
+const called: Record<Column, [string, string]> = {
+  name: ["Name", "Name, from the last"],
+  state: ["Least urgent", "Most urgent"],
+  replicas: ["Fewest replicas", "Most replicas"],
+  lack: ["Smallest lack", "Greatest lack"],
+  metric: ["Lowest metric", "Highest metric"],
+  changed: ["Longest unchanged", "Last changed"],
+  updated: ["Longest not asked", "Last asked"],
+};
+
+/** All orders that a link may have, as its sort, with their names: the usual one first. */
+export const orders: readonly (readonly [string, string])[] = columns
+  .flatMap((c) => [[`-${c}`, called[c][1]], [c, called[c][0]]] as const)
+  .sort((a, b) => Number(b[0] === usual) - Number(a[0] === usual));
+
 export type Grouping = "" | "cluster" | "namespace";
 
 export interface ListQuery {
@@ -20,9 +39,6 @@ export interface ListQuery {
   fleets: boolean;
 }
 
-/** What is most urgent comes first, unless the reader asks for another order. */
-const usual = "-state";
-
 export function parseQuery(q: URLSearchParams): ListQuery {
   let filter = 0;
   for (const id of (q.get("state") ?? "").split(",")) filter |= states.find((s) => s.id === id)?.bit ?? 0;
@@ -35,13 +51,16 @@ export function parseQuery(q: URLSearchParams): ListQuery {
   };
 }
 
+/** A query's order as a link has it. */
+export const order = (q: ListQuery) => (q.descending ? "-" : "") + q.sort;
+
 /** The query's text, without what is as by itself. */
 export function formatQuery(q: ListQuery): string {
   const out = new URLSearchParams();
   if (q.text) out.set("q", q.text);
   const ids = states.filter((s) => q.filter & s.bit).map((s) => s.id);
   if (ids.length) out.set("state", ids.join(","));
-  const sort = (q.descending ? "-" : "") + q.sort;
+  const sort = order(q);
   if (sort !== usual) out.set("sort", sort);
   if (q.group) out.set("group", q.group);
   if (q.overrides) out.set("overrides", "");

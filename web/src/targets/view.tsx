@@ -20,7 +20,7 @@ import { useOverrides } from "../overrides/store";
 import { base, fleetPath, navigate, targetPath } from "../router";
 import { lazy } from "../components/lazy";
 import { csv, grouped, lack, select, stateWords, type Group } from "./order";
-import { formatQuery, parseQuery, type Column, type ListQuery, type Grouping } from "./query";
+import { formatQuery, order, orders, parseQuery, type Column, type ListQuery, type Grouping } from "./query";
 import { SparkLine } from "./spark";
 import { targets, mostRows, type Row, type Snapshot } from "./store";
 
@@ -291,14 +291,8 @@ function List(props: { snapshot: Snapshot; query: ListQuery; change: Change }) {
         </div>
         <label class="sort-narrow">
           <span class="visually-hidden">Sort by</span>
-          <select value={(query.descending ? "-" : "") + query.sort} onChange={(e) => change({ sort: e.currentTarget.value.replace("-", "") as Column, descending: e.currentTarget.value.startsWith("-") }, "replace")}>
-            <option value="-state">Most urgent</option>
-            <option value="name">Name</option>
-            <option value="-lack">Greatest lack</option>
-            <option value="-replicas">Most replicas</option>
-            <option value="-changed">Last changed</option>
-            <option value="-metric">Highest metric</option>
-            <option value="updated">Longest not asked</option>
+          <select value={order(query)} onChange={(e) => change({ sort: e.currentTarget.value.replace("-", "") as Column, descending: e.currentTarget.value.startsWith("-") }, "replace")}>
+            {orders.map(([value, label]) => <option value={value}>{label}</option>)}
           </select>
         </label>
         <span class="found" role="status">
