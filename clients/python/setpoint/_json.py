@@ -145,6 +145,17 @@ def _time(value: Any, kind: Any, wanted: str, path: str, wrong: list[Violation])
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
+def _text(value: Any, is_quantity: bool, path: str, wrong: list[Violation]) -> Any:
+    if isinstance(value, str):
+        if not value.isascii() and _SURROGATE.search(value):
+            wrong.append(Violation(path, f"must be a string without unpaired surrogates, is {ascii(value[:40])}"))
+    elif is_quantity and isinstance(value, (Real, Decimal)) and not isinstance(value, bool):  # databases have Decimal, and NumPy has numbers of its own
+        return str(value) if isinstance(value, Decimal) else json.dumps(int(value) if isinstance(value, Integral) else float(value))
+    else:
+        wrong.append(Violation(path, f"must be a {'quantity such as 500m' if is_quantity else 'string'}, is {_said(value)}"))
+    return value
+
+
 def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violation], name: str = "") -> Any:
     if field.message_type is not None:
         if isinstance(value, Message):
@@ -154,16 +165,9 @@ def _element(value: Any, field: FieldDescriptor, path: str, wrong: list[Violatio
         if not isinstance(value, Mapping) and not field.message_type.full_name.startswith("google.protobuf."):
             wrong.append(Violation(path, f"must be a mapping, is {_said(value)}"))
         return _form(value, field.message_type, path, wrong)
-    is_text = field.type == FieldDescriptor.TYPE_STRING
-    is_quantity = is_text and (name or field.name) in _QUANTITIES
-    # Databases have Decimal, and NumPy has numbers of its own.
-    if is_quantity and isinstance(value, (Real, Decimal)) and not isinstance(value, bool):
-        return str(value) if isinstance(value, Decimal) else json.dumps(int(value) if isinstance(value, Integral) else float(value))
-    if is_text and not isinstance(value, str):
-        wrong.append(Violation(path, f"must be a {'quantity such as 500m' if is_quantity else 'string'}, is {_said(value)}"))
-    elif is_text and _SURROGATE.search(value):
-        wrong.append(Violation(path, f"must be a string without unpaired surrogates, is {ascii(value[:40])}"))
-    elif field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):
+    if field.type == FieldDescriptor.TYPE_STRING:
+        return _text(value, (name or field.name) in _QUANTITIES, path, wrong)
+    if field.type in _WHOLE and not _is_whole(value, *_WHOLE[field.type]):
         wrong.append(Violation(path, f"must be a whole number of {_WHOLE[field.type][0]} bits, is {_said(value)}"))
     elif field.type in _FRACTIONS and not _is_finite(value):
         wrong.append(Violation(path, f"must be a finite number, is {_said(value)}"))

@@ -31,11 +31,8 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
   const example = examples[schema.typeName];
   if (example !== undefined && (typeof init !== "object" || init instanceof Date)) {
     try {
-      const text = init instanceof Date ? init.toISOString() : init as JsonValue;
-      const message = fromJson(schema, text);
-      // JavaScript takes the 30th of February for the 2nd of March, and hour 24 for the next day.
-      const [, day, hour] = /^(.{10})T(..)/.exec(String(text)) ?? [];
-      if (day !== undefined && (new Date(day).toISOString().slice(0, 10) !== day || hour === "24")) {
+      const message = fromJson(schema, init instanceof Date ? init.toISOString() : init as JsonValue);
+      if (typeof init === "string" && init[10] === "T" && !isOnCalendar(init)) {
         throw new RangeError();
       }
       return message;
@@ -70,6 +67,12 @@ function formOf(schema: DescMessage, init: unknown, path: string, wrong: Violati
   return form;
 }
 
+/** isOnCalendar tells whether a time has a day and an hour that there are: JavaScript takes the 30th of February for the 2nd of March, and hour 24 for the next day. */
+function isOnCalendar(time: string): boolean {
+  const day = Number(time.slice(8, 10));
+  return time.slice(11, 13) !== "24" && (day < 29 || day <= new Date(Date.UTC(Number(time.slice(0, 4)), Number(time.slice(5, 7)), 0)).getUTCDate());
+}
+
 /** Types whose JSON is a text. */
 const examples: Record<string, string> = { "google.protobuf.Timestamp": "2030-01-31T12:00:00Z", "google.protobuf.Duration": "300s" };
 
@@ -98,6 +101,12 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
   if (field.message) {
     return formOf(field.message, value, path, wrong);
   }
+  if (field.scalar === ScalarType.STRING && typeof value === "string") {
+    if (surrogate.test(value) && unpaired.test(value)) { // half of a character, as slice may leave it
+      wrong.push({ field: path, description: `must be a string without unpaired surrogates, is ${said(value)}` });
+    }
+    return value;
+  }
   const isQuantity = field.scalar === ScalarType.STRING && quantities.has(field.localName);
   if (isQuantity && typeof value === "number" && Number.isFinite(value)) {
     return String(value);
@@ -105,8 +114,6 @@ function elementOf(field: DescField, value: unknown, path: string, wrong: Violat
   const want = field.enum ? "number" : kinds[field.scalar!];
   if (want !== undefined && typeof value !== want && !(want === "bigint" && (typeof value === "number" || typeof value === "string"))) {
     wrong.push({ field: path, description: `must be a ${isQuantity ? `quantity such as "500m"` : want}, is ${said(value)}` });
-  } else if (want === "string" && /\p{Surrogate}/u.test(value as string)) { // half of a character, as slice may leave it
-    wrong.push({ field: path, description: `must be a string without unpaired surrogates, is ${said(value)}` });
   } else if ((want === "number" && !fractions.has(field.scalar!)) || want === "bigint") {
     const bits = want === "bigint" ? 64 : 32;
     if (!isWhole(value as number, bits, unsigned.has(field.scalar!))) {
@@ -124,6 +131,8 @@ function isWhole(value: string | number | bigint, bits: number, isUnsigned: bool
     return false; // it is none
   }
 }
+
+const surrogate = /[\ud800-\udfff]/, unpaired = /[\ud800-\udfff]/u; // the first is faster
 
 const fractions = new Set([ScalarType.DOUBLE, ScalarType.FLOAT]);
 const unsigned = new Set([ScalarType.UINT32, ScalarType.FIXED32, ScalarType.UINT64, ScalarType.FIXED64]);
