@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/resolver"
 	"google.golang.org/grpc/resolver/dns"
 	"google.golang.org/grpc/status"
 
@@ -83,10 +84,9 @@ func (s *Settings) Validate(refuse config.Refuse) {
 		refuse("server", "is required")
 	}
 	for address := range strings.SplitSeq(s.Server, ",") {
-		for _, scheme := range []string{"http://", "https://"} {
-			if rest, is := strings.CutPrefix(strings.TrimSpace(address), scheme); is {
-				refuse("server", "is no URL: drop %s, and give the gRPC address, host:port, such as %s", scheme, strings.TrimRight(rest, "/"))
-			}
+		scheme, rest, is := strings.Cut(strings.TrimSpace(address), "://")
+		if is && resolver.Get(strings.ToLower(scheme)) == nil { // gRPC has dns:///, unix:/// and others
+			refuse("server", "is no URL: drop %s://, and give the gRPC address, host:port, such as %s", scheme, strings.TrimRight(rest, "/"))
 		}
 	}
 	if (s.CertFile == "") != (s.KeyFile == "") {

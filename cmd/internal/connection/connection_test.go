@@ -120,6 +120,11 @@ func TestAURLIsNoAddress(t *testing.T) {
 	if _, err := (&Settings{Server: "https://setpoint:9090/%41%"}).Dial(); err == nil || !strings.HasSuffix(err.Error(), "such as setpoint:9090/%41%") {
 		t.Errorf("with percent signs: %v", err)
 	}
+	for _, scheme := range []string{"grpc://", "tcp://", "HTTPS://"} {
+		if _, err := (&Settings{Server: scheme + "setpoint:9090"}).Dial(); err == nil || !strings.Contains(err.Error(), "drop "+scheme+", and give") {
+			t.Errorf("%s: %v", scheme, err)
+		}
+	}
 }
 
 // operations is a service that has no fleets yet, and may tell its version.
