@@ -375,15 +375,13 @@ func describe(err error) string {
 		error
 		GRPCStatus() *status.Status
 	}
+	whole := func(text string) string { return text }
 	if errors.As(err, &call) { // what wraps it has its code in its text
 		text = call.GRPCStatus().Message()
-		if violations != "" {
-			text = "invalid request:" + violations
-		}
-		text = strings.Replace(err.Error(), call.Error(), text, 1)
+		whole = func(text string) string { return strings.Replace(err.Error(), call.Error(), text, 1) }
 	}
 	if violations != "" {
-		return text
+		return whole("invalid request:" + violations)
 	}
 	if reason := unreached.FindStringSubmatch(text); reason != nil && s.Code() == codes.Unavailable {
 		text = "the server can't be reached: " + reason[1]
@@ -400,7 +398,7 @@ func describe(err error) string {
 			text += "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint"
 		}
 	}
-	return text + " (" + s.Code().String() + ")"
+	return whole(text) + " (" + s.Code().String() + ")"
 }
 
 // noAddress is what gRPC says of a name of which it found nothing.

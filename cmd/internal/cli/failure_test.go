@@ -45,6 +45,10 @@ func TestErrorsAreToldInWords(t *testing.T) {
 			status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:9090: connect: connection refused"`),
 			"setpoint: the server can't be reached: dial tcp 127.0.0.1:9090: connect: connection refused: does it run there? --server says where it is (Unavailable)", cli.ExitFailed,
 		},
+		"nobody there for one of several": {
+			fmt.Errorf("a/b/two: %w", status.Error(codes.Unavailable, `connection error: desc = "transport: Error while dialing: dial tcp 127.0.0.1:9090: connect: connection refused"`)),
+			"setpoint: a/b/two: the server can't be reached: dial tcp 127.0.0.1:9090: connect: connection refused: does it run there? --server says where it is (Unavailable)", cli.ExitFailed,
+		},
 		"of an older server": {
 			status.Error(codes.Unimplemented, "unknown service setpoint.v1.FleetService"),
 			"setpoint: unknown service setpoint.v1.FleetService; this program is " + cli.Version() + "; the server may be older, which its metric setpoint_build_info and Operations on its page tell, or no Setpoint (Unimplemented)", cli.ExitFailed,
