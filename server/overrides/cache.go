@@ -19,8 +19,8 @@ const (
 	mostCached = parts * mostOfPart
 	parts      = 64
 	mostOfPart = 64
-	// mostMemory limits what the lists in the cache take, as they are counted, in bytes; the heap grew by 1.6 times that. Who
-	// may override in clusters of any name could fill all of them.
+	// mostMemory limits what the lists in the cache take, in bytes, as they are stored. Who may override in clusters of any name
+	// could fill all of them.
 	mostMemory = 64 << 20
 )
 
@@ -167,7 +167,7 @@ func (c *cache) drop(one *cluster) bool {
 // memory is what the list of a cluster takes.
 func (c *cluster) memory() int {
 	if k := c.known.Load(); k != nil {
-		return k.memory
+		return k.memory()
 	}
 	return 0
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/protobuf/proto"
 
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 	"github.com/setpoint-dev/setpoint/internal/target"
@@ -93,7 +94,14 @@ func (e ends) Collect(to chan<- prometheus.Metric) {
 
 // What is what an override does, as the command lists it.
 func What(o *setpointv1.Override) string {
-	place, _, _ := target.ParseOverride(o.GetName())
-	one := decisionsOf(place, o)
-	return one.What()
+	message, err := proto.Marshal(o)
+	if err != nil {
+		return ""
+	}
+	var one encoded
+	if one.read(message) != nil {
+		return ""
+	}
+	override := one.override(0)
+	return override.What()
 }

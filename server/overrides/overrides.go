@@ -267,11 +267,11 @@ func (o *Overrides) load(ctx context.Context, some []reading) (ok bool) {
 		records, err = o.records.LoadBatch(ctx, keys)
 		return err
 	}, func(i int, r reading) error {
-		all, deleted, err := decode(r.name, records[i], now)
+		next, err := read(r.name, records[i], now)
 		if err != nil {
 			return err
 		}
-		next, before := knownOf(all, deleted, records[i].Version), r.readAt.Load()
+		before := r.readAt.Load()
 		// After a long time without a read the list no longer says what was deleted.
 		asleep := before != 0 && records[i].Exists() && r.began.UnixNano()-before >= int64(deletedFor)
 		if old := r.learn(next); old != nil && !asleep {

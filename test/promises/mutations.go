@@ -25,7 +25,7 @@ var Mutations = []Mutation{
 		"append(lost, old.lostIn(next, now)...)", "append(lost, old.names(now)...)"},
 	{"overrides that the store has lost", "TestLostOverridesAreLogged", "server/overrides/overrides.go",
 		"append(back, old.backIn(next)...)", "back"},
-	{"overrides that the store has lost", "TestLostOverridesAreLogged", "server/overrides/record.go",
+	{"overrides that the store has lost", "TestLostOverridesAreLogged", "server/overrides/known.go",
 		"if next.version != \"\" && next.forgets() {", "if false {"},
 	{"overrides that the store has lost", "TestADecisionTellsOverridesThatBeginAndEnd", "stages/around.go",
 		"\tr.seeOverrides()\n", ""},
