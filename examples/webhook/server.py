@@ -164,9 +164,9 @@ def now_text():
 
 def work(folder, seconds):
     """A worker: takes a job by renaming its file, so that nobody else does, and removes it when it is done."""
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    while not ended.is_set():
+    ended = []
+    signal.signal(signal.SIGTERM, lambda *_: ended.append(True))  # no Event: its lock may be held where a signal comes
+    while not ended:
         for name in sorted(os.listdir(folder)):
             if not name.endswith(".job"):
                 continue
@@ -179,7 +179,7 @@ def work(folder, seconds):
             os.remove(mine)
             break
         else:
-            ended.wait(0.1)
+            time.sleep(0.1)
 
 
 # --- the three calls ---
