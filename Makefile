@@ -324,7 +324,7 @@ dashboards: ## Write Grafana's dashboards, which the Helm chart has, from their 
 
 .PHONY: chart
 chart: dashboards ## Write the generated parts of the Helm chart: its schema, its README, the dashboards
-	go run ./deploy/helm/generate deploy/helm/setpoint
+	go run ./deploy/helm/generate deploy/helm/setpoint docs/reference/cli
 
 .PHONY: web
 web: ## Bundle the page at /ui/: web/dist from web/src; installs Node.js' npm where it is missing

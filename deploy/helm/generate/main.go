@@ -1,7 +1,7 @@
 // Generate writes the chart's values.schema.json and README.md from values.yaml and its
-// comments.
+// comments, and from the programs' references, which have their flags.
 //
-//	go run ./deploy/helm/generate deploy/helm/setpoint
+//	go run ./deploy/helm/generate deploy/helm/setpoint docs/reference/cli
 package main
 
 import (
@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -21,17 +22,27 @@ import (
 )
 
 func main() {
-	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "usage: generate CHART")
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: generate CHART REFERENCES")
 		os.Exit(2)
 	}
-	if err := generate(os.Args[1]); err != nil {
+	if err := generate(os.Args[1], os.Args[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func generate(chart string) error {
+func generate(chart, references string) error {
+	for path, command := range settings {
+		flags, err := flagsOf(references, command)
+		if err != nil {
+			return err
+		}
+		shapes[path] = object{
+			"type": "object", "additionalProperties": object{"type": []string{"string", "number", "boolean"}},
+			"propertyNames": object{"enum": flags},
+		}
+	}
 	text, err := os.ReadFile(filepath.Join(chart, "values.yaml"))
 	if err != nil {
 		return err
@@ -138,8 +149,31 @@ var patterns = map[string]string{
 	"fullnameOverride": "^([a-z]([-a-z0-9]*[a-z0-9])?)?$",
 }
 
-// settings have flags of a program as keys, and what a variable of the environment can hold.
-var settings = map[string]bool{"service.settings": true, "agent.settings": true}
+// settings have the flags of a command as keys, and what a variable of the environment can hold. A pod ends at a variable
+// that it does not know, but only after Helm has told that all is well.
+var settings = map[string]string{"service.settings": "setpoint serve", "agent.settings": "setpoint-kubernetes agent"}
+
+var flagLine = regexp.MustCompile("(?m)^\\| `--([a-z0-9-]+)")
+
+// flagsOf returns the flags of a command by its program's reference.
+func flagsOf(references, command string) ([]string, error) {
+	program, _, _ := strings.Cut(command, " ")
+	path := filepath.Join(references, program+".md")
+	text, err := os.ReadFile(path) //nolint:gosec // the tree's own
+	if err != nil {
+		return nil, err
+	}
+	_, section, _ := strings.Cut(string(text), "\n## `"+command+"`\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	var flags []string
+	for _, found := range flagLine.FindAllStringSubmatch(section, -1) {
+		flags = append(flags, found[1])
+	}
+	if flags == nil {
+		return nil, fmt.Errorf("%s has no flags of %s", path, command)
+	}
+	return flags, nil
+}
 
 // references are mappings with exactly these keys, so that a misspelt one is not ignored.
 var references = map[string][]string{
@@ -162,7 +196,7 @@ var named = map[string]bool{"imagePullSecrets": true, "service.extraVolumes": tr
 
 type object = map[string]any
 
-// shapes are those of values that become parts of pods and policies, by the ends of their paths. Kubernetes drops keys that
+// shapes are those of values by their paths, or by the ends of these where the values become parts of pods and policies. Kubernetes drops keys that
 // it does not know, and Helm goes on: a rule without its ports is about all ports, a toleration without its key about all taints.
 var shapes = map[string]object{
 	"resources":     exactly("limits", "requests", "claims"),
@@ -271,15 +305,15 @@ func objectOf(values []value) object {
 
 func propertyOf(v value) object {
 	property := object{}
-	shape := shapes[v.path[strings.LastIndexByte(v.path, '.')+1:]]
+	shape := shapes[v.path]
+	if shape == nil {
+		shape = shapes[v.path[strings.LastIndexByte(v.path, '.')+1:]]
+	}
 	switch {
 	case v.entries != nil:
 		property = objectOf(v.entries)
 	case shape != nil:
 		property = maps.Clone(shape)
-	case settings[v.path]:
-		property["type"], property["additionalProperties"] = "object", object{"type": []string{"string", "number", "boolean"}}
-		property["propertyNames"] = object{"pattern": "^[a-z][a-z0-9-]*$"}
 	case references[v.path] != nil:
 		keys := object{}
 		for _, key := range references[v.path] {

@@ -255,6 +255,8 @@ func TestWrongValuesAreRefused(t *testing.T) {
 		"redis: {mode: external, url: 'http://redis'}":                                         "/redis/url",
 		"service: {settings: {max-pods: [1]}}":                                                 "max-pods",
 		"service: {settings: {SETPOINT_MAX_PODS: 1}}":                                          "SETPOINT_MAX_PODS",
+		"service: {settings: {histroy-ttl: 2h}}":                                               "histroy-ttl",
+		"agent: {settings: {history-ttl: 2h}}":                                                 "history-ttl",
 		"service: {settings: {grpc-address: ':1'}}":                                            "service.settings can't have grpc-address",
 		"service: {settings: {redis: 'redis://r'}}":                                            "redis.url",
 		"agent: {settings: {server: 'other:9090'}}":                                            "agent.server",
