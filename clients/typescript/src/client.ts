@@ -16,10 +16,10 @@ import { SimulateRequestSchema, SimulationService } from "./gen/setpoint/v1/simu
 import type { SimulateRequest, SimulateResponse } from "./gen/setpoint/v1/simulation_service_pb.js";
 import { TargetService, WatchDecisionsRequestSchema, WatchDecisionsResponseSchema } from "./gen/setpoint/v1/target_service_pb.js";
 import type { Decision, Target, TargetSpec, WatchDecisionsResponse } from "./gen/setpoint/v1/target_service_pb.js";
-import { made, said } from "./made.js";
-import { after, Deadline, defaultRetry, ending, Retrier, Told } from "./retry.js";
+import { made } from "./made.js";
+import { after, Deadline, ending, Retrier, Told } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
-import { refuseUnknown } from "./options.js";
+import { refuseNaN, refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import type { Transport } from "./transport.js";
 import { copied, Watch } from "./watch.js";
@@ -77,12 +77,11 @@ export class Client {
   private readonly retrier: Retrier;
 
   constructor(private readonly transport: Transport, options: ClientOptions = {}) {
-    refuseUnknown(options.retry ?? {}, defaultRetry);
     this.timeoutMs = options.timeoutMs ?? 10_000;
     this.maxBatch = options.maxBatch ?? 1000;
     this.maxRequestBytes = options.maxRequestBytes ?? 16 << 20;
     this.retrier = new Retrier(options.retry, transport.addresses, transport.closed);
-    refuseNaN({ timeoutMs: this.timeoutMs, ...this.retrier.policy });
+    refuseNaN({ timeoutMs: this.timeoutMs });
     if (!(this.maxBatch >= 1) || !(this.maxRequestBytes >= 1)) {
       throw new RangeError("maxBatch and maxRequestBytes must be at least 1");
     }
@@ -523,17 +522,7 @@ function present<T>(value: T | undefined): T {
 
 function deadlineOf(options: CallOptions, timeoutMs: number): Deadline {
   refuseUnknown(options, callOptions);
-  refuseNaN({ timeoutMs: options.timeoutMs ?? timeoutMs });
   return new Deadline(options.timeoutMs ?? timeoutMs, options.signal);
-}
-
-/** refuseNaN throws for what is no number, as Number makes of a variable that is not set: each call would have taken too long. */
-function refuseNaN(numbers: object): void {
-  for (const [name, value] of Object.entries(numbers)) {
-    if (typeof value !== "number" || Number.isNaN(value)) {
-      throw new TypeError(`setpoint: ${name} must be a number, is ${said(value)}`);
-    }
-  }
 }
 
 /** apart returns a response for each decision. before is the token that is valid until the last of them. */

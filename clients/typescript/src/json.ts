@@ -1,7 +1,7 @@
 import { baseOf, Http, segments } from "./http.js";
 import type { HttpOptions } from "./http.js";
 import type { WatchDecisionsRequestJson, WatchDecisionsResponseJson } from "./gen/setpoint/v1/target_service_pb.js";
-import { refuseUnknown } from "./options.js";
+import { refuseNaN, refuseUnknown } from "./options.js";
 import type { Names } from "./options.js";
 import { Deadline, Retrier } from "./retry.js";
 import type { CallOptions, Retry } from "./retry.js";
@@ -49,6 +49,7 @@ export class JsonClient {
     this.http = new Http([baseOf(url)], options);
     this.retrier = new Retrier(options.retry, 1);
     this.timeoutMs = options.timeoutMs ?? 10_000;
+    refuseNaN({ timeoutMs: this.timeoutMs });
   }
 
   /** Reads a path, such as "/v1/clusters/-/namespaces/-/targets?pageSize=100". */
@@ -84,7 +85,7 @@ export class JsonClient {
     }, this.retrier, options).run();
   }
 
-  private call<T>(call: { verb: string; path: string; body?: unknown }, mayRepeat: boolean, options: CallOptions = {}): Promise<T> {
+  private async call<T>(call: { verb: string; path: string; body?: unknown }, mayRepeat: boolean, options: CallOptions = {}): Promise<T> {
     const deadline = new Deadline(options.timeoutMs ?? this.timeoutMs, options.signal);
     return this.retrier.attempts(async (_, address) =>
       await this.http.unary(call, { address, timeoutMs: this.retrier.attemptMs(deadline, mayRepeat), signal: deadline.signal }) as T, deadline, mayRepeat);

@@ -2,7 +2,7 @@ import { create, fromJson, isMessage, ScalarType } from "@bufbuild/protobuf";
 import type { DescField, DescMessage, JsonValue, MessageInitShape, MessageShape } from "@bufbuild/protobuf";
 import { invalid } from "./errors.js";
 import type { Violation } from "./errors.js";
-import { closest } from "./options.js";
+import { closest, said } from "./options.js";
 
 /** A list that may be absent but not empty, which the message would not show. */
 const policies = "setpoint.v1.HPAScalingRules.policies";
@@ -143,12 +143,3 @@ const kinds: Partial<Record<ScalarType, string>> = {
   [ScalarType.INT32]: "number", [ScalarType.UINT32]: "number", [ScalarType.SINT32]: "number", [ScalarType.FIXED32]: "number", [ScalarType.SFIXED32]: "number",
   [ScalarType.INT64]: "bigint", [ScalarType.UINT64]: "bigint", [ScalarType.SINT64]: "bigint", [ScalarType.FIXED64]: "bigint", [ScalarType.SFIXED64]: "bigint",
 };
-
-/** said quotes a value, for a text that says what it must be. */
-export function said(value: unknown): string {
-  switch (typeof value) {
-    case "string": return `a string (${JSON.stringify(value.slice(0, 40))})`;
-    case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;
-    default: return value === null ? "null" : value instanceof Date ? `a Date (${value})` : Array.isArray(value) ? "an array" : typeof value;
-  }
-}

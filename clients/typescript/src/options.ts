@@ -12,6 +12,15 @@ export function refuseUnknown(options: object, ...known: object[]): void {
   }
 }
 
+/** refuseNaN throws for what is no number, as Number makes of a variable that is not set: each call would have taken too long. */
+export function refuseNaN(numbers: object): void {
+  for (const [name, value] of Object.entries(numbers)) {
+    if (typeof value !== "number" || Number.isNaN(value)) {
+      throw new TypeError(`setpoint: ${name} must be a number, is ${said(value)}`);
+    }
+  }
+}
+
 /** closest returns the name that differs from a misspelled one by a third of its letters at most. */
 export function closest(name: string, names: string[]): string | undefined {
   let best: string | undefined, fewest = Math.max(1, Math.min(3, Math.floor(name.length / 3))) + 1;
@@ -29,4 +38,13 @@ export function closest(name: string, names: string[]): string | undefined {
     }
   }
   return best;
+}
+
+/** said quotes a value, for a text that says what it must be. */
+export function said(value: unknown): string {
+  switch (typeof value) {
+    case "string": return `a string (${JSON.stringify(value.slice(0, 40))})`;
+    case "number": case "boolean": case "bigint": return `${typeof value} ${value}`;
+    default: return value === null ? "null" : value instanceof Date ? `a Date (${value})` : Array.isArray(value) ? "an array" : typeof value;
+  }
 }

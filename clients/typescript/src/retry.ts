@@ -1,4 +1,5 @@
 import { asError, SetpointError } from "./errors.js";
+import { refuseNaN, refuseUnknown } from "./options.js";
 
 /**
  * When a call is tried again.
@@ -106,8 +107,10 @@ export class Retrier {
 
   /** closed ends delays. */
   constructor(policy: Partial<Retry> = {}, private readonly addresses: number, private readonly closed?: AbortSignal) {
+    refuseUnknown(policy, defaultRetry);
     const given = Object.entries(policy).filter(([, value]) => value !== undefined);
     this.policy = { ...defaultRetry, ...Object.fromEntries(given) };
+    refuseNaN(this.policy);
     this.tokens = this.policy.budgetReserve;
   }
 
@@ -210,6 +213,7 @@ export class Deadline {
   private readonly end: number;
 
   constructor(timeoutMs: number, readonly signal: AbortSignal | undefined) {
+    refuseNaN({ timeoutMs });
     this.end = timeoutMs === 0 ? Infinity : performance.now() + timeoutMs;
   }
 

@@ -987,6 +987,8 @@ func TestUnknownOptionsAreErrors(t *testing.T) {
 		if l.rest {
 			wantCode(t, c.do(t, map[string]any{"op": "openJson", "url": to.Target, "options": map[string]any{"timeoutMs": 1}}).Error, "OK")
 			wantCode(t, c.do(t, map[string]any{"op": "openJson", "url": to.Target, "options": map[string]any{"token": "x"}}).Error, "CONFIG")
+			wantCode(t, c.do(t, map[string]any{"op": "openJson", "url": to.Target, "options": map[string]any{"timeoutMs": "10s"}}).Error, "CONFIG")
+			wantCode(t, c.do(t, map[string]any{"op": "openJson", "url": to.Target, "options": map[string]any{"retry": map[string]any{"atempts": 2}}}).Error, "CONFIG")
 			wantCode(t, c.do(t, map[string]any{"op": "openJson", "url": "127.0.0.1:8080"}).Error, "CONFIG")
 		}
 	})

@@ -1,4 +1,4 @@
-import{b as o}from"./chunk-45TOA4XG.js";import{z as s}from"./chunk-KGXJPXWK.js";import"./chunk-BT4NZ3AQ.js";import"./chunk-3IO7FE7J.js";import{c as t,d as a}from"./chunk-F57GNBOU.js";import{k as e}from"./chunk-256LJKVK.js";var i=`{
+import{b as o}from"./chunk-45TOA4XG.js";import{z as s}from"./chunk-S6HFQ7DG.js";import"./chunk-24BUZX3O.js";import"./chunk-3IO7FE7J.js";import{c as t,d as a}from"./chunk-AJJ2QRTI.js";import{k as e}from"./chunk-256LJKVK.js";var i=`{
     "spec": {"minReplicas": 2, "maxReplicas": 10, "metrics": [{
       "type": "External", "external": {
         "metric": {"name": "requests_per_second"},

@@ -1,3 +1,0 @@
-import{F as l,G as u,H as o,J as i,s as c}from"./chunk-F57GNBOU.js";import{e as a,f as m,k as n}from"./chunk-256LJKVK.js";function b(e=5e3){let[t,r]=a(Date.now());return m(()=>{let s=setInterval(()=>r(Date.now()),e);return()=>clearInterval(s)},[e]),t+c()}function S(e){let{time:t,now:r}=e;return t>0?n("time",{dateTime:new Date(t).toISOString(),title:`${o(t)}
-${i(t)}`,children:l(t,Math.max(r,t))}):n("span",{class:"faint",children:"–"})}function k(e){let{time:t}=e;return t>0?n("time",{dateTime:new Date(t).toISOString(),title:`${o(t)}
-${i(t)}`,children:e.clock?u(t):o(t)}):n("span",{class:"faint",children:"–"})}export{b as a,S as b,k as c};
