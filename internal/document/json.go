@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"strings"
 
 	yamlv3 "go.yaml.in/yaml/v3"
@@ -128,8 +129,27 @@ func message(data []byte, err error) string {
 		if found := yamlv3.NewDecoder(bytes.NewReader(data)).Decode(&document); found != nil && !errors.Is(found, io.EOF) {
 			return located(data, found)
 		}
+		if unsupported := (*json.UnsupportedValueError)(nil); errors.As(err, &unsupported) {
+			if node := infinite(&document); node != nil {
+				return fmt.Sprintf("line %d: %s must be a finite number", node.Line, node.Value)
+			}
+		}
 	}
 	text := strings.TrimPrefix(err.Error(), "error converting YAML to JSON: ")
 	text = strings.TrimPrefix(text, "yaml: ")
 	return strings.ReplaceAll(strings.TrimPrefix(text, "unmarshal errors:\n  "), "\n  ", "; ")
+}
+
+// infinite is the first value that YAML has as a number and JSON has not: .nan, .inf.
+func infinite(node *yamlv3.Node) *yamlv3.Node {
+	var f float64
+	if node.ShortTag() == "!!float" && node.Decode(&f) == nil && (math.IsNaN(f) || math.IsInf(f, 0)) {
+		return node
+	}
+	for _, inner := range node.Content {
+		if found := infinite(inner); found != nil {
+			return found
+		}
+	}
+	return nil
 }

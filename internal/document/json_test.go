@@ -71,6 +71,15 @@ func TestManifestsMayHaveAliases(t *testing.T) {
 	}
 }
 
+func TestNumbersThatJSONHasNotAreFoundInManifests(t *testing.T) {
+	t.Parallel()
+	for value, want := range map[string]string{".nan": "line 3: .nan must be a finite number", "-.inf": "line 3: -.inf must be a finite number"} {
+		if _, err := document.Manifest([]byte("a: 1.5\nb:\n- c: " + value)); err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestManifestsAreSplitAsKubectlDoes(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {

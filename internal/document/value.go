@@ -318,11 +318,20 @@ func (v Value) Duration(maximum time.Duration) (time.Duration, bool) {
 	case err != nil:
 		v.Refuse("must be %s%s", DurationValue.name, WithUnit(v.node.Value))
 	case d < 0 || d > maximum:
-		v.Refuse("is %s, must be between 0s and %s", d, maximum)
+		v.Refuse("is %s, must be between 0s and %s", v.node.Value, inDays(maximum))
 	default:
 		return d, true
 	}
 	return 0, false
+}
+
+// inDays is a duration as people write a long one: 366d.
+func inDays(d time.Duration) string {
+	const day = 24 * time.Hour
+	if d > day && d%day == 0 {
+		return fmt.Sprintf("%dd", d/day)
+	}
+	return printable.Duration(d)
 }
 
 // ParseDuration reads a duration as time.ParseDuration does; it may begin with whole days: 7d12h.

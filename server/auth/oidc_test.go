@@ -624,7 +624,7 @@ func TestIssuersFileProblems(t *testing.T) {
 		`oidc.yaml:3: issuers[0].audiences: must have at least one element`,
 		`oidc.yaml:4: issuers[0].algorithms[1]: must be one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (asymmetric algorithms only)`,
 		`oidc.yaml:4: issuers[0].algorithms[2]: must be one of RS256, RS384, RS512, PS256, PS384, PS512, ES256, ES384, ES512, EdDSA (asymmetric algorithms only)`,
-		`oidc.yaml:5: issuers[0].clockSkew: is 1h0m0s, must be between 0s and 10m0s`,
+		`oidc.yaml:5: issuers[0].clockSkew: is 1h, must be between 0s and 10m`,
 		`oidc.yaml:6: issuers[0].caFile: empty.pem must be certificates in PEM: no PEM block "CERTIFICATE"`,
 		`oidc.yaml:7: issuers[0]: unknown key jwksUri; known are issuer, audiences, usernameClaim, groupsClaim, prefix, algorithms, clockSkew, caFile, insecure`,
 		`oidc.yaml:2: issuers[0]: issuer: must be an https URL: over plain http anybody between could put in keys (insecure: true allows it)`,
