@@ -227,6 +227,15 @@ events:
 	}
 }
 
+// Two values are compared only if both could be read.
+func TestAHighThatCantBeReadIsNotBelow(t *testing.T) {
+	t.Parallel()
+	_, err := Read(t.Context(), "s.yaml", []byte("load: [{daily: {low: 5, high: .inf}}]\nworkload: {usage: [{metric: cpu, perLoad: 1}]}"), nil, nothing)
+	if want := "s.yaml:1: load[0].daily.high: must be a number between 0 and 1e+12"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
 func TestEventsThatMakeNoSense(t *testing.T) {
 	t.Parallel()
 	for event, want := range map[string]string{

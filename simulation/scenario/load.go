@@ -3,6 +3,7 @@ package scenario
 import (
 	"cmp"
 	"context"
+	"math"
 	"slices"
 	"time"
 
@@ -97,7 +98,7 @@ func (p *part) ramp(v document.Value) {
 }
 
 func (p *part) daily(v document.Value) {
-	var low, high float64
+	low, high := 0.0, math.NaN() // what can't be read is not below
 	weekend := 1.0
 	peak := 14 * time.Hour
 	right := v.Map(
@@ -115,7 +116,7 @@ func (p *part) daily(v document.Value) {
 	switch {
 	case right && high < low:
 		v.Refuse("high is below low")
-	case right:
+	case right && high >= low:
 		p.make = func(span simulation.Span) (*simulation.Trace, error) {
 			return simulation.Daily(low, high, peak, weekend, span)
 		}
