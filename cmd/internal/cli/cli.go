@@ -35,6 +35,8 @@ const (
 	// ExitSettings is for refused settings of a command that also takes them from variables and a config file: starting it
 	// again is of no use. It is EX_CONFIG of sysexits.h, and unlike 2 no exit code of a panic.
 	ExitSettings = 78
+	// ExitInterrupted is for a command that a signal ended before it had an answer, as shells number SIGINT: 1 would be one.
+	ExitInterrupted = 130
 )
 
 // Main runs a program's command until it ends or a signal arrives, and exits. A second signal ends the process at once.
@@ -52,10 +54,12 @@ func Main(root *cobra.Command) {
 // interrupted is the error of a command, or the signal that ended its context if that is why it failed.
 func interrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
-		return context.Cause(ctx)
+		return interruptedError{context.Cause(ctx)}
 	}
 	return err
 }
+
+type interruptedError struct{ error }
 
 // Execute runs a program's command. Cobra adds completion no sooner, because that keeps where it prints to, and would show
 // its help for any shell that it does not know.
@@ -332,10 +336,13 @@ func ExitCode(err error) int {
 	var (
 		input    inputError
 		settings settingsError
+		signaled interruptedError
 	)
 	switch {
 	case err == nil:
 		return 0
+	case errors.As(err, &signaled):
+		return ExitInterrupted
 	case errors.As(err, &settings):
 		return ExitSettings
 	case errors.As(err, &input), status.Code(err) == codes.InvalidArgument:

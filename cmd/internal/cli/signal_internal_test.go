@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A command that a signal ends says so, wherever it was; one that fails by itself says why.
+// A command that a signal ends says so, wherever it was, and its exit code is no answer; one that fails by itself says why.
 func TestAnInterruptIsNamed(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -20,10 +20,13 @@ func TestAnInterruptIsNamed(t *testing.T) {
 		t.Errorf("before a signal: %v", got)
 	}
 	cancel(signaled)
-	for err, want := range map[error]error{canceled: signaled, wrong: wrong, nil: nil} {
+	for err, want := range map[error]error{canceled: interruptedError{signaled}, wrong: wrong, nil: nil} {
 		if got := interrupted(ctx, err); got != want {
 			t.Errorf("of %v: %v, want %v", err, got, want)
 		}
+	}
+	if got := ExitCode(interrupted(ctx, canceled)); got != ExitInterrupted {
+		t.Errorf("exit code %d, which is that of an answer", got)
 	}
 }
 
