@@ -138,7 +138,7 @@ func (r rpc) request(target string) proto.Message {
 	case "ListCallers":
 		return &setpointv1.ListCallersRequest{}
 	}
-	panic("no request for " + r.full + ": add one, and a verb to access.go")
+	panic("no request for " + r.full + ": add one, and its verb to verbOf")
 }
 
 func (r rpc) batchError(out *dynamicpb.Message) (error, bool) {
