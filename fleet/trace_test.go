@@ -80,7 +80,6 @@ func (w *world) of(name string) *cluster {
 	return nil
 }
 
-// call is one call of a cluster.
 func (w *world) call(c *cluster) {
 	w.t.Helper()
 	in := &recommender.Input{
@@ -515,7 +514,6 @@ func sumOf(list []int32) (sum int32) {
 	return sum
 }
 
-// False alarms move nothing.
 func TestFalseAlarmsMoveNothing(t *testing.T) {
 	for name, alarm := range map[string]func(w *world){
 		"a call is late": func(w *world) {

@@ -16,7 +16,6 @@ func toInt32(f float64) int32 {
 	return int32(f)
 }
 
-// toInt64 is toInt32 for int64.
 func toInt64(f float64) int64 {
 	switch {
 	case f >= math.MaxInt64:

@@ -117,7 +117,6 @@ func (d *decider) listPods(e *MetricEvaluation) {
 	}
 }
 
-// designMetric is the metric of the spec.
 func (d *decider) designMetric() *MetricSpec {
 	if len(d.in.Spec.Metrics) == 0 {
 		return &MetricSpec{Type: ResourceMetric, Resource: "cpu"}

@@ -99,7 +99,6 @@ func pending(n int) []testPod {
 	return with(missing(n), func(p *Pod) { p.Phase, p.Ready, p.StartTime = PhasePending, NoCondition, time.Time{} })
 }
 
-// with changes pods.
 func with(pods []testPod, change func(*Pod)) []testPod {
 	for i := range pods {
 		change(&pods[i].Pod)

@@ -153,7 +153,6 @@ const failed = -1
 // ones, too.
 type proposals []int32
 
-// evaluate returns the evaluation of the metric with that index.
 func (p proposals) evaluate(spec *MetricSpec, index int) MetricEvaluation {
 	e := MetricEvaluation{Spec: spec, Proposal: p[min(index, len(p)-1)]}
 	if e.Proposal == failed {

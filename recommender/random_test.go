@@ -172,7 +172,6 @@ func (r random) rules(windows ...int32) ScalingRules {
 	return rules
 }
 
-// history is any history.
 func (r random) history() History { return RandomHistory(r.Rand) }
 
 // clone copies all that a value points to. NaN, which equals nothing, becomes a

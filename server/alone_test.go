@@ -84,7 +84,6 @@ var mayFail = []codes.Code{
 	codes.InvalidArgument, codes.NotFound, codes.Canceled, codes.DeadlineExceeded, codes.Unavailable, codes.Aborted, codes.Internal,
 }
 
-// failed notes an error.
 func (c *soloist) failed(what string, err error) {
 	c.t.Helper()
 	c.note(what, statusText(err))

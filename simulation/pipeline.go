@@ -472,7 +472,6 @@ func (w *world) read(m *metricState) recommender.Readings {
 	return out
 }
 
-// readTotal returns a total, and when it was read.
 func (w *world) readTotal(m *metricState, problem *Event) (total int64, at time.Duration) {
 	m.past = append(m.past, reading{w.now, w.total(m)})
 	for len(m.past) > 1 && m.past[1].at <= w.now-w.lateness {

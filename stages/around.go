@@ -240,7 +240,6 @@ func (r *run) tell(a recommender.Adjustment) {
 	r.adjusted.Adjustments = append(r.adjusted.Adjustments, a)
 }
 
-// ofMetric is the adjustment of a stage on a metric.
 func (r *run) ofMetric(stage recommender.Stage, index int) recommender.Adjustment {
 	name := r.plan.Metrics[index]
 	return recommender.Adjustment{Stage: stage, Rule: name, Metric: name, Before: -1, After: -1}

@@ -113,7 +113,6 @@ func counts(t *testing.T, all map[string]recommender.Decision, want map[string]i
 	}
 }
 
-// told returns the sentences of a stage.
 func told(d *recommender.Decision, stage recommender.Stage) (sentences []string) {
 	if d.Adjusted == nil {
 		return nil

@@ -117,7 +117,6 @@ func (m *measuring) used() map[string]time.Duration {
 	return used
 }
 
-// take measures a slice.
 func (s *stage) take(m *measuring, slice time.Duration) {
 	before := m.used()
 	m.total.Add(m.side.drive(s.ctx, slice))

@@ -67,7 +67,6 @@ func (s *stage) end() {
 	}
 }
 
-// stopping stops a process with the stage.
 func (s *stage) stopping(p *kit.Process, stop func() error) {
 	s.pids = append(s.pids, p.PID())
 	s.onEnd(func() {

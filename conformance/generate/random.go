@@ -40,7 +40,6 @@ type weighted[T any] struct {
 	value  T
 }
 
-// pick returns a choice.
 func pick[T any](r random, choices []weighted[T]) T {
 	var total float64
 	for _, c := range choices {

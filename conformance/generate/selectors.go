@@ -16,7 +16,6 @@ type metricSelector struct {
 	outside map[string]string
 }
 
-// spec returns the selector as a spec has it.
 func (s *metricSelector) spec() *metav1.LabelSelector { return s.spellings[0].DeepCopy() }
 
 func matchLabels(labels ...string) *metav1.LabelSelector {

@@ -653,7 +653,6 @@ func (d *decoder) take(n uint64) []byte {
 
 func (d *decoder) string() string { return d.text(d.take(d.uint())) }
 
-// text returns b as a text.
 func (d *decoder) text(b []byte) string {
 	if len(b) == 0 {
 		return ""

@@ -19,7 +19,6 @@ func TestItEndsAsAContextWithATimer(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		name string
-		// end ends it, or its parent.
 		end  func(parent, own context.CancelFunc)
 		soon time.Duration // until the parent's deadline
 	}{

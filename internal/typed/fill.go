@@ -211,7 +211,6 @@ func (p *Problems) fillScalar(field string, from any, to reflect.Value) {
 	}
 }
 
-// scalarText returns a scalar as text.
 func scalarText(from any) (text string, ok bool) {
 	switch v := from.(type) {
 	case string:

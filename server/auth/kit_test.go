@@ -84,7 +84,6 @@ func wantReason(t testing.TB, a *auth.Authenticator, c auth.Credentials, want au
 	_ = refusal(t, a, c, want)
 }
 
-// refusal is wantReason, and returns the error.
 func refusal(t testing.TB, a *auth.Authenticator, c auth.Credentials, want auth.Reason) *auth.Error {
 	t.Helper()
 	before := a.Stats().Refused[want]

@@ -54,7 +54,6 @@ func Of(ctx context.Context) *Call {
 	return c
 }
 
-// newCall returns the call of the context.
 func newCall(ctx context.Context) *Call {
 	c := &Call{Context: ctx}
 	if sent := metadata.ValueFromIncomingContext(ctx, RequestIDKey); len(sent) > 0 {

@@ -164,7 +164,6 @@ func renew(t testing.TB, ca *testpki.Authority, change ...func(*x509.Certificate
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 }
 
-// serverState is the server's state of a connection.
 func serverState(t testing.TB, s *certs.Source, config *tls.Config) *tls.ConnectionState {
 	t.Helper()
 	own, err := s.ServerConfig()

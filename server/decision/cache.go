@@ -48,7 +48,6 @@ func cacheKey(key store.Key) []byte {
 	return append(b, key.Target...)
 }
 
-// get returns a cached record.
 func (c *cache) get(key store.Key) (store.Record, bool) {
 	var to recordBuffer
 	return c.appendGet(&to, key)

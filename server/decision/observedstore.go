@@ -57,7 +57,6 @@ func aboutAll[T any](items []T, keyOf func(*T) *store.Key) subject {
 
 func itself(key *store.Key) *store.Key { return key }
 
-// observed performs an operation.
 func observed[T any](ctx context.Context, o *observedStore, op *operation, of subject, perform func(context.Context) (T, error)) (T, error) {
 	start := time.Now()
 	ctx, span := o.tracing.Child(ctx, op.span)
@@ -158,14 +157,12 @@ func (o *observedPart) LoadVersions(ctx context.Context, keys []store.Key) ([]st
 	})
 }
 
-// DeleteVersion is a delete.
 func (o *observedPart) DeleteVersion(ctx context.Context, key store.Key, version store.Version) (store.SwapResult, error) {
 	return observed(ctx, o.observedStore, &o.metrics.delete, about(&key), func(ctx context.Context) (store.SwapResult, error) {
 		return o.records.DeleteVersion(ctx, key, version)
 	})
 }
 
-// LoadParts is one load.
 func (o *observedStore) LoadParts(ctx context.Context, key store.Key, most int, parts ...store.Part) ([]store.Record, error) {
 	return observed(ctx, o, &o.metrics.load, about(&key), func(ctx context.Context) ([]store.Record, error) {
 		return o.Store.(store.Parts).LoadParts(ctx, key, most, parts...)

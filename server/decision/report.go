@@ -28,8 +28,7 @@ type report struct {
 	// at that time.
 	settlement recommender.Settlement
 	settled    decisionlog.Entry
-	// after is the record after it.
-	after record.Record
+	after      record.Record
 	// decided is the instant of the change's decision; 0: it is not known.
 	decided int64
 	// done reports whether the settlement is the response.

@@ -121,7 +121,6 @@ func logDecision(status *recommender.Status, decision *recommender.LastDecision,
 // maxKeptBytes limits a decision that the log keeps longer: a larger one is the feed's.
 const maxKeptBytes = 2 << 10
 
-// logged returns the entry of the log.
 func (l *Entry) logged(key store.Key) store.LogEntry {
 	decision := l.decision
 	if !l.Repeat && len(decision) > maxKeptBytes {

@@ -30,7 +30,6 @@ type repeatsRoom struct {
 	of    map[repeating]*repeated // guarded by mu
 }
 
-// repeating is a namespace of a cluster.
 type repeating struct{ cluster, namespace string }
 
 // repeated counts the unchanged decisions of a namespace, in this period and the one before.

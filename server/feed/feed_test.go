@@ -72,7 +72,6 @@ func (s *source) ReadFeed(_ context.Context, reads []store.FeedRead, limit int) 
 	return pages, nil
 }
 
-// change changes the source.
 func (s *source) change(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

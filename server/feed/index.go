@@ -89,7 +89,6 @@ func (x *index) remove(w *Watcher) {
 	}
 }
 
-// interested visits the watchers of a key.
 func (x *index) interested(key store.Key, visit func(*Watcher)) {
 	for n, same := range x.watchers {
 		if len(same) == 0 {

@@ -89,7 +89,6 @@ func (r *replay) ask(ctx context.Context) {
 	})
 }
 
-// take takes the page of a part.
 func (r *replay) take(part int, page store.FeedPage) {
 	if r.after[part].Number > 0 && page.Newest.Before(r.after[part]) {
 		// The store has lost its newest entries since, see Hub.take.

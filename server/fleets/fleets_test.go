@@ -38,7 +38,6 @@ func engines(t *testing.T, test func(t *testing.T, open func() store.Engine)) {
 	})
 }
 
-// start starts a service on an engine of engines.
 func start(t *testing.T, open func() store.Engine, changes ...func(*servertest.Setup)) *service {
 	t.Helper()
 	return &service{servertest.Start(t, append([]func(*servertest.Setup){func(su *servertest.Setup) {

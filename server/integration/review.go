@@ -86,7 +86,6 @@ func (agones) Read(cluster string, body []byte) (Question, []validation.Violatio
 	return q, append(violations, wrong...)
 }
 
-// Answer answers a question.
 func (agones) Answer(q Question, r *setpointv1.Recommendation) any { return answered(q, r) }
 
 // Refuse answers an error.
@@ -114,7 +113,6 @@ func (gpa) Read(cluster string, body []byte) (Question, []validation.Violation) 
 	return q, append(violations, wrong...)
 }
 
-// Answer answers a question.
 func (gpa) Answer(q Question, r *setpointv1.Recommendation) any { return answered(q, r) }
 
 // Refuse answers an error.

@@ -86,7 +86,6 @@ func (c *cache) get(name string) *cluster {
 	return p.add(name)
 }
 
-// all returns all clusters.
 func (c *cache) all() (all []*cluster) {
 	for i := range c.parts {
 		for _, one := range *c.parts[i].clusters.Load() {

@@ -327,7 +327,6 @@ func (r *Recordings) close() {
 	r.log.Close()
 }
 
-// shard is the shard of a key.
 func (r *Recordings) shard(key *store.Key) *shard { return &r.shards[hashOf(key)%shardsOfTails] }
 
 // hashOf is the same on all instances.

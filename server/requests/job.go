@@ -40,7 +40,6 @@ func (j *Job) reset() {
 	j.caller, j.budget, j.own, j.started, j.ownSpan = nil, nil, cost.Budget{}, time.Time{}, false
 }
 
-// lent pools jobs.
 var lent = sync.Pool{New: func() any { return new(Job) }}
 
 // Lend returns an empty job from the pool. GiveBack returns it.
@@ -58,7 +57,6 @@ type Batch struct {
 	decided decision.Batch
 }
 
-// batches pools batches.
 var batches = sync.Pool{New: func() any { return new(Batch) }}
 
 // mostJobsPooled limits the memory of pooled batches: each job takes about 2 KiB of it.

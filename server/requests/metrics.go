@@ -38,7 +38,6 @@ func newMetrics(calls *telemetry.Calls) *metrics {
 	return m
 }
 
-// Collectors returns the metrics.
 func (m *metrics) Collectors() []prometheus.Collector {
 	return append(append(m.Calls.Collectors(), m.Decisions.Collectors()...), m.slowPath)
 }

@@ -183,7 +183,6 @@ type spec struct {
 	stages  *setpointv1.Stages
 }
 
-// SpecInUse returns it.
 func (s *spec) SpecInUse() *setpointv1.SpecInUse {
 	return conversion.SpecInUse(s.spec, s.options, s.stages)
 }

@@ -86,7 +86,6 @@ var bodies = sync.OnceValue(func() map[string]string {
 // variables matches the variables of a template of google.api.http, as in {name=a/*}.
 var variables = regexp.MustCompile(`\{\w+=([^}]*)\}`)
 
-// routeOf returns the route of a method by one of its rules, if that is one.
 func routeOf(method protoreflect.MethodDescriptor, rule *annotations.HttpRule) (r route, ok bool) {
 	pattern := rule.ProtoReflect().WhichOneof(rule.ProtoReflect().Descriptor().Oneofs().ByName("pattern"))
 	if pattern == nil {

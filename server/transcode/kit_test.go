@@ -171,7 +171,6 @@ func write(tb testing.TB, m proto.Message) []byte {
 // newRandom returns a source that is the same each time.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 88)) }
 
-// oneOf returns one of the values.
 func oneOf[T any](r *rand.Rand, values []T) T { return values[r.IntN(len(values))] }
 
 // chance is true in so many of a hundred cases.

@@ -34,7 +34,6 @@ func plain(b []byte) int {
 
 func isPlain(c byte) bool { return c >= ' ' && c < utf8.RuneSelf && c != '"' && c != '\\' }
 
-// plainString returns the contents of the string at i if all of it is plain.
 func (c *cursor) plainString(i int) (content []byte, after int) {
 	if c.at(i) != '"' {
 		return nil, no

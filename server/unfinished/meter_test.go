@@ -114,7 +114,6 @@ func message(size, come int) []byte {
 	return append(b, make([]byte, come)...)
 }
 
-// data is a message in frames of a stream.
 func data(stream uint32, last byte, message []byte) (frames []byte) {
 	for len(message) > 16<<10 {
 		frames = append(frames, frame(0, 0, stream, message[:16<<10])...)

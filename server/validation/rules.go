@@ -26,7 +26,6 @@ func RulesOf(fd protoreflect.FieldDescriptor) *validate.FieldRules {
 	return rules
 }
 
-// messageRules are the rules of a message and of the messages in it.
 type messageRules struct{ fields []fieldRules }
 
 // fieldRules are the rules of a field, and of messages in it.

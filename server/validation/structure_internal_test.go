@@ -70,7 +70,6 @@ func withRules(field *descriptorpb.FieldDescriptorProto, rules *validate.FieldRu
 	return field
 }
 
-// holding is a field of messages of that name.
 func holding(name string, number int32, message string) *descriptorpb.FieldDescriptorProto {
 	field := fieldOf(name, number, descriptorpb.FieldDescriptorProto_TYPE_MESSAGE)
 	field.TypeName = new(message)

@@ -145,7 +145,6 @@ func (s *Watches) Decisions(req *setpointv1.WatchDecisionsRequest, stream grpc.S
 	})
 }
 
-// watchFilter returns the filter of a request.
 func watchFilter(req *setpointv1.WatchDecisionsRequest) feed.Filter {
 	parts := strings.Split(req.GetParent(), "/")
 	named := func(i int) string {

@@ -52,7 +52,6 @@ func watch(tb testing.TB, s *servertest.Service, req *setpointv1.WatchDecisionsR
 	return w
 }
 
-// next returns the next response.
 func (w *watching) next() *setpointv1.WatchDecisionsResponse {
 	w.tb.Helper()
 	r, err := w.stream.Recv()
@@ -104,7 +103,6 @@ func (w *watching) wantEnd(code codes.Code) {
 	}
 }
 
-// targetNamed is a target of that name.
 func targetNamed(name string) string { return "clusters/demo/namespaces/shop/targets/" + name }
 
 // decide recommends for a target of that name and two replicas: 20 entries change nothing.

@@ -24,7 +24,6 @@ func bytesField(number protowire.Number, value ...[]byte) []byte {
 
 func textField(number protowire.Number, text string) []byte { return bytesField(number, []byte(text)) }
 
-// numberField is a field with a number in the bytes given.
 func numberField(number protowire.Number, varint ...byte) []byte {
 	return append(protowire.AppendTag(nil, number, protowire.VarintType), varint...)
 }

@@ -145,7 +145,6 @@ func mapped[T any](list []T, f func(T) T) []T {
 // newRandom returns a source that is the same each time.
 func newRandom(seed uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, 77)) }
 
-// oneOf returns one of the values.
 func oneOf[T any](r *rand.Rand, values ...T) T { return values[r.IntN(len(values))] }
 
 // chance is true in so many of a hundred cases.

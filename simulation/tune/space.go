@@ -169,7 +169,6 @@ func pick[T any](values []T, at float64) T {
 	return values[min(int(at*float64(len(values))), len(values)-1)]
 }
 
-// spec returns the spec of a point.
 func (s *space) spec(point []float64) recommender.Spec {
 	spec := s.given.Spec
 	defaults := recommender.Behavior{ScaleUp: recommender.DefaultScaleUp(), ScaleDown: recommender.DefaultScaleDown()}

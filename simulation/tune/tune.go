@@ -480,7 +480,6 @@ func (s *search) simplest(ctx context.Context, reach []*Candidate, cheapest *Can
 	return cmp.Or(found, cheapest), back, err
 }
 
-// candidate is that of a point.
 func (s *search) candidate(point []float64, order int) Candidate {
 	c := Candidate{Spec: s.space.spec(point), point: point, order: order}
 	c.Changes = changes(&s.given.Spec, &c.Spec)

@@ -37,7 +37,6 @@ type feedPlace struct {
 	dropped bool
 }
 
-// tenant is a namespace of a cluster.
 type tenant struct{ cluster, namespace string }
 
 // tenantEntries are the numbers of a tenant's entries, in order. Between them may be those of

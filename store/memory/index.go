@@ -38,7 +38,6 @@ func (x *index) insert(key store.Key) {
 	x.chunks[c] = slices.Insert(x.chunks[c], i, key)
 }
 
-// remove removes a key that is in the index.
 func (x *index) remove(key store.Key) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

@@ -291,7 +291,6 @@ func (s *Store) exists(key store.Key, now time.Duration) bool {
 	return exists
 }
 
-// find returns the key's shard.
 func (s *Store) find(key store.Key) *shard {
 	return &s.shards[maphash.Comparable(s.seed, key)%shardCount]
 }

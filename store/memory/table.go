@@ -65,7 +65,6 @@ func (t *table[M]) add(k store.Key, now time.Duration) *item[M] {
 	return it
 }
 
-// remove removes an item of the table.
 func (t *table[M]) remove(it *item[M]) {
 	if t.index != nil {
 		t.index.remove(it.key)

@@ -28,7 +28,6 @@ type coalescer struct {
 	flights int            // guarded by mu
 }
 
-// coalescerOf returns the coalescer for a bucket.
 func (s *Store) coalescerOf(bucket int) *coalescer {
 	return &s.coalescers[bucket*len(s.coalescers)/bucketCount]
 }

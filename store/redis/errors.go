@@ -116,7 +116,6 @@ func isFull(err error) bool {
 	return errors.As(err, &reply) && strings.HasPrefix(reply.Error(), "OOM ")
 }
 
-// replyError is an error reply.
 type replyError string
 
 // Error implements error, RedisError goredis.Error.
@@ -153,7 +152,6 @@ type discreetError struct {
 // Error implements error.
 func (e *discreetError) Error() string { return e.text }
 
-// Unwrap returns the error.
 func (e *discreetError) Unwrap() error { return e.error }
 
 // operationError wraps a command's error.

@@ -115,7 +115,6 @@ func (s *Store) part(part store.Part, o Options) partStore {
 	return partStore{p}
 }
 
-// allParts returns the stores of all parts.
 func (s *Store) allParts() []*Store {
 	s.partsMu.Lock()
 	defer s.partsMu.Unlock()

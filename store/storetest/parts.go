@@ -36,13 +36,11 @@ func (f fixture) asParts() store.Parts {
 	return p
 }
 
-// part returns a fixture of a part.
 func (f fixture) part(part store.Part, ttl time.Duration) fixture {
 	f.t.Helper()
 	return fixture{Engine: partEngine{f.records(part, ttl), f.Engine}, t: f.t}
 }
 
-// records returns the store of a part.
 func (f fixture) records(part store.Part, ttl time.Duration) store.PartStore {
 	f.t.Helper()
 	s, err := f.asParts().Part(part, ttl)

@@ -260,7 +260,6 @@ func (f fixture) checkResult(swap store.Swap, res store.SwapResult) {
 	}
 }
 
-// create creates the key and returns its version.
 func (f fixture) create(key store.Key, value string) store.Version {
 	f.t.Helper()
 	return f.replace(key, "", value)

@@ -92,7 +92,6 @@ func TestAddingAPlatformNamesEveryFileThatListsThem(t *testing.T) {
 	}
 }
 
-// The layout has each folder.
 func TestTheLayoutHasEveryFolder(t *testing.T) {
 	t.Parallel()
 	_, layout, _ := strings.Cut(testpages.Read(t, filepath.Join(root, "CONTRIBUTING.md")), "\n## Layout\n")

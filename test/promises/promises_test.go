@@ -132,7 +132,6 @@ func TestEverySectionOfSecurityIsAmongThePromises(t *testing.T) {
 	}
 }
 
-// anchor is the anchor of a heading.
 func anchor(heading string) string {
 	return strings.ReplaceAll(anchorDropped.ReplaceAllString(strings.ToLower(strings.TrimSpace(heading)), ""), " ", "-")
 }

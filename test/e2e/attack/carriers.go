@@ -40,7 +40,6 @@ type carrier struct {
 	send func(ctx context.Context, s *site, b body) (sent int, err error)
 }
 
-// carriers are all of them.
 func carriers() []carrier {
 	return []carrier{
 		{"grpc", sendUnary}, {"batch", sendBatch}, {"stream", sendStream}, {"rest", sendREST}, {"rest-batch", sendRESTBatch},

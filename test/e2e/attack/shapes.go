@@ -17,7 +17,6 @@ import (
 	setpointv1 "github.com/setpoint-dev/setpoint/api/setpoint/v1"
 )
 
-// attacks are all of them.
 func attacks() []*attack {
 	return slices.Concat(shapeAttacks(), jsonAttacks(), productAttacks(), leftAttacks(),
 		openAttacks(), frameAttacks(), unknownAttacks(), unfinishedAttacks(), edgeAttacks(), recordAttacks(), recordingAttacks(), adminAttacks(), contractAttacks(), readAttacks(), routeAttacks(), waitAttacks(), tenantAttacks(), stageAttacks(), overrideAttacks(), fleetAttacks())

@@ -259,7 +259,6 @@ func settingsAreGood(t *testing.T, c *kubetest.Cluster, manifests, secrets strin
 	}
 }
 
-// objects returns the manifests' objects of a kind.
 func objects[T any](t *testing.T, manifests, kind string) []T {
 	t.Helper()
 	var found []T

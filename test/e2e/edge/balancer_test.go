@@ -49,7 +49,6 @@ func newBalancer(t testing.TB, instances ...string) *balancer {
 	return b
 }
 
-// add adds an instance.
 func (b *balancer) add(instance string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

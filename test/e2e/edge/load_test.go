@@ -166,7 +166,6 @@ func (c *callers) phase(name string) *outcome {
 	})
 }
 
-// encode encodes requests.
 func encode(t testing.TB, requests ...*setpointv1.RecommendRequest) [][]byte {
 	t.Helper()
 	var all [][]byte

@@ -49,7 +49,6 @@ func (b *book) request(target string) *entry {
 	return e
 }
 
-// requests returns one request for each target.
 func (b *book) requests(targets ...string) []*entry {
 	entries := make([]*entry, len(targets))
 	for i, name := range targets {

@@ -43,7 +43,6 @@ type quiet struct{}
 
 func (quiet) Printf(context.Context, string, ...any) {}
 
-// pollInterval is the interval of polling.
 const pollInterval = 5 * time.Millisecond
 
 // brief rounds a duration for people.

@@ -122,7 +122,6 @@ func fillMemory(t *testing.T, r *rig) func() {
 	return func() { r.do(t, append([]any{"DEL"}, keys...)...) }
 }
 
-// info returns a field of INFO.
 func (r *rig) info(t testing.TB, section, field string) string {
 	t.Helper()
 	text, err := r.admin.Info(t.Context(), section).Result()

@@ -11,7 +11,6 @@ import (
 // current is the current count in requests.
 const current = 3
 
-// target returns the name of a target.
 func target(name string) string { return "clusters/demo/namespaces/shop/targets/" + name }
 
 // wants returns a request that wants so many replicas: a queue with ten entries per replica.

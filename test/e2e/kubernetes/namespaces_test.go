@@ -54,7 +54,6 @@ func newServed(t *testing.T, c *kubetest.Cluster, namespaces int) *served {
 	return a
 }
 
-// start starts the agent.
 func (a *served) start(flags ...string) *agent {
 	a.t.Helper()
 	mark := a.c.Mark(a.t)

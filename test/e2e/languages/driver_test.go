@@ -348,7 +348,6 @@ func (d *driver) do(t *testing.T, command map[string]any) said {
 	}
 }
 
-// open opens a client.
 func open(t *testing.T, l language, c config) client {
 	t.Helper()
 	one := l.start(t)
@@ -356,7 +355,6 @@ func open(t *testing.T, l language, c config) client {
 	return one
 }
 
-// object is a message as JSON.
 func object(t *testing.T, message proto.Message) json.RawMessage {
 	t.Helper()
 	text, err := protojson.Marshal(message)

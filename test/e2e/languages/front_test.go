@@ -56,7 +56,6 @@ type fronts struct {
 	reached map[int]bool // guarded by mu; while it is not nil attempts go to the service, and are not noted
 }
 
-// frontOf is one front.
 type frontOf struct {
 	setpointv1.UnimplementedRecommendationServiceServer
 	setpointv1.UnimplementedTargetServiceServer

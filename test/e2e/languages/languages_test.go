@@ -471,7 +471,6 @@ func aDeletionWhoseAnswerIsLost(t *testing.T, s *service.Instance) {
 	})
 }
 
-// Lists are of all pages.
 func listsAreOfAllPages(t *testing.T, s *service.Instance) {
 	each(t, func(t *testing.T, l language) {
 		f, config := startFronts(t, l, 1, s, passes)

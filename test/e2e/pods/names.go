@@ -36,7 +36,6 @@ func listen(lookup func(string) []net.IP) (*names, error) {
 	return nil, errors.Join(errs...)
 }
 
-// dns is that of DNS.
 func (n *names) dns() string { return n.prefix + "1" }
 
 // address is the node's ith address, from 2. Addresses are never reused within a prefix: a

@@ -56,8 +56,7 @@ var serviceFlags = []string{"--request-id-limit=512", "--request-id-bytes=104857
 type callOptions struct {
 	callers int
 	// name returns the target of a ticket that a caller drew.
-	name func(caller int, ticket int64) string
-	// firstTicket is the first one.
+	name        func(caller int, ticket int64) string
 	firstTicket int64
 	// hurry is the share of attempts with a deadline of a few milliseconds, giveUp
 	// that of failed attempts after which the caller does not ask again.
@@ -142,7 +141,6 @@ func (l *load) stop() {
 	l.ended = l.now()
 }
 
-// now is the time since the load began.
 func (l *load) now() time.Duration { return time.Since(l.began) }
 
 func (l *load) caller(number int) {

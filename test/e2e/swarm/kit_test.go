@@ -108,7 +108,6 @@ func (w *world) tlsOf(prefix string, n int) []string {
 	}
 }
 
-// startAgent starts the agent.
 func (w *world) startAgent() {
 	w.t.Helper()
 	var err error

@@ -104,7 +104,6 @@ type page struct {
 	origins map[string]bool
 }
 
-// open opens a page at a path of the site.
 func (s *siteOf) open(t *testing.T, path string) *page {
 	t.Helper()
 	p := s.blank(t)

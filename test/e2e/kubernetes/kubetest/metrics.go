@@ -41,7 +41,6 @@ type Metrics struct {
 // load is the load of an app's pods, which share it evenly.
 type load struct{ app, metric string }
 
-// object is one with a metric.
 type object struct{ namespace, resource, name, metric string }
 
 type external struct{ namespace, metric string }
