@@ -359,11 +359,7 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 			continue
 		}
 		out.Findings = append(out.Findings, f)
-		if out.fails(f) {
-			out.Verdict = worst(out.Verdict, Failed)
-		} else if f.Severity.AtLeast(lint.Warning) {
-			out.Verdict = worst(out.Verdict, Warned)
-		}
+		out.Verdict = worst(out.Verdict, out.statusOf(f))
 	}
 	switch {
 	case c.refused != nil:
@@ -377,9 +373,15 @@ func judge(s *Settings, c *change, h *History, found, before []lint.Finding) *Sp
 	return out
 }
 
-// fails reports whether a finding makes the check fail.
-func (s *SpecReport) fails(f lint.Finding) bool {
-	return s.failOn != "" && f.Severity.AtLeast(s.failOn)
+// statusOf is what the check makes of a finding.
+func (s *SpecReport) statusOf(f lint.Finding) Status {
+	switch {
+	case s.failOn != "" && f.Severity.AtLeast(s.failOn):
+		return Failed
+	case f.Severity.AtLeast(lint.Warning):
+		return Warned
+	}
+	return Passed
 }
 
 // judged is a figure of a rule: what is compared with the limit, and how it reads.

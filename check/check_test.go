@@ -339,6 +339,17 @@ func TestPlot(t *testing.T) {
 	}
 }
 
+// A note that fails the check is among what is broken, as any other finding.
+func TestWhatIsBrokenHasNotesThatFail(t *testing.T) {
+	t.Parallel()
+	for severity, want := range map[lint.Severity]int{lint.Note: 1, lint.Warning: 0} {
+		s := &SpecReport{failOn: severity, Findings: []lint.Finding{{Rule: "a-note", Severity: lint.Note}}}
+		if got := s.broken(); len(got) != want {
+			t.Errorf("it fails on a %s: %q is broken", severity, got)
+		}
+	}
+}
+
 // Names and texts come from a stranger's pull request: they are shown, and do nothing.
 func TestTheSummaryIsSafeAndBounded(t *testing.T) {
 	t.Parallel()

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-
-	"github.com/setpoint-dev/setpoint/lint"
 )
 
 // Bounds of the summary: code hosts take 64 KiB in a comment.
@@ -107,7 +105,7 @@ func (s *SpecReport) broken() (all []string) {
 			}
 		}
 		for _, f := range s.Findings {
-			if s.fails(f) == (status == Failed) && f.Severity.AtLeast(lint.Warning) {
+			if s.statusOf(f) == status {
 				all = append(all, f.Rule)
 			}
 		}
@@ -126,13 +124,7 @@ func (s *SpecReport) markdown() string {
 		out.WriteString("\n")
 	}
 	for _, f := range s.Findings {
-		mark := marks[Passed]
-		if s.fails(f) {
-			mark = marks[Failed]
-		} else if f.Severity.AtLeast(lint.Warning) {
-			mark = marks[Warned]
-		}
-		fmt.Fprintf(&out, "- %s lint %s: %s [%s](%s) %s: %s\n", mark, f.Severity, plain(f.Message), f.Rule, f.Link, code(f.Field), plain(f.Arithmetic))
+		fmt.Fprintf(&out, "- %s lint %s: %s [%s](%s) %s: %s\n", marks[s.statusOf(f)], f.Severity, plain(f.Message), f.Rule, f.Link, code(f.Field), plain(f.Arithmetic))
 	}
 	if s.Existing > 0 {
 		fmt.Fprintf(&out, "- %d findings of lint that the old spec has, too\n", s.Existing)

@@ -182,13 +182,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		}
 		_ = table.Flush() // out is a strings.Builder
 		for _, f := range s.Findings {
-			status := Passed
-			if s.fails(f) {
-				status = Failed
-			} else if f.Severity.AtLeast(lint.Warning) {
-				status = Warned
-			}
-			fmt.Fprintf(&out, "  %s  lint %s: %s [%s]\n      %s\n", status, f.Severity, text(f.Message), f.Rule, text(f.Arithmetic))
+			fmt.Fprintf(&out, "  %s  lint %s: %s [%s]\n      %s\n", s.statusOf(f), f.Severity, text(f.Message), f.Rule, text(f.Arithmetic))
 		}
 		if s.Existing > 0 {
 			fmt.Fprintf(&out, "  %d findings of lint that the old spec has, too\n", s.Existing)
@@ -345,12 +339,7 @@ func (r *Report) WriteJUnit(w io.Writer) error {
 			cases = append(cases, junitOf(text(s.object()), text(s.File), &s.Results[i]))
 		}
 		for _, f := range s.Findings {
-			result := Result{Rule: "lint/" + f.Rule, Status: Warned, Title: f.Message, New: f.Arithmetic}
-			if s.fails(f) {
-				result.Status = Failed
-			} else if !f.Severity.AtLeast(lint.Warning) {
-				result.Status = Passed
-			}
+			result := Result{Rule: "lint/" + f.Rule, Status: s.statusOf(f), Title: f.Message, New: f.Arithmetic}
 			cases = append(cases, junitOf(text(s.object()), text(s.File), &result))
 		}
 		suite(text(s.title()), cases)
