@@ -19,7 +19,6 @@ import (
 	"github.com/setpoint-dev/setpoint/clients/samples"
 	"github.com/setpoint-dev/setpoint/cmd/internal/cli"
 	"github.com/setpoint-dev/setpoint/cmd/internal/config"
-	"github.com/setpoint-dev/setpoint/cmd/internal/daemon"
 	"github.com/setpoint-dev/setpoint/cmd/internal/doctor"
 	"github.com/setpoint-dev/setpoint/internal/files"
 )
@@ -98,8 +97,6 @@ type Platform struct {
 	Run func(ctx context.Context) error
 	// Notes are worth a word at the start.
 	Notes []string
-	// Pages are the platform's own at the admin address.
-	Pages []daemon.Page
 	// Checks are those of the command doctor, beside the service's.
 	Checks []doctor.Check
 	// Asks are the questions that the agent has for the service, without the readings: doctor tells which of

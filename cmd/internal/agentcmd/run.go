@@ -112,8 +112,7 @@ func (c *command) serve(ctx context.Context, platform *Platform, client *setpoin
 	if c.program.Libraries != nil {
 		gatherer = prometheus.Gatherers{metrics, c.program.Libraries}
 	}
-	pages := append([]daemon.Page{}, platform.Pages...)
-	pages = append(pages, statusPages(now, &ahead{targets: setpointv1.NewTargetServiceClient(client.Conn()), cluster: c.Cluster})...)
+	pages := statusPages(now, &ahead{targets: setpointv1.NewTargetServiceClient(client.Conn()), cluster: c.Cluster})
 	pages = append(pages, pagesOf(gatherer, ready, loop.Shadows)...)
 	var admin net.Listener
 	if c.AdminAddress != "" {
