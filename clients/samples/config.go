@@ -29,9 +29,6 @@ const (
 	maxMaxSeries   = 100_000
 )
 
-// maxParseError bounds the quoted part of a parser's error, in bytes: it quotes the document.
-const maxParseError = 256
-
 // What packages of sources have, in the words of the file.
 type (
 	// Query is a workload's query of a source; see source.Query.
@@ -108,13 +105,9 @@ type Source struct {
 // problems, or the parser's.
 func ParseConfig(data []byte) (Config, error) {
 	var c Config
-	text, err := document.JSON(data, document.MaxBytes)
+	parsed, err := typed.Document(string(data), document.MaxBytes)
 	if err != nil {
-		return Config{}, (&typed.Problems{{Message: typed.Shorten(err.Error(), maxParseError)}}).Err()
-	}
-	parsed, err := typed.DecodeJSON(text)
-	if err != nil {
-		return Config{}, (&typed.Problems{{Message: typed.Shorten(err.Error(), maxParseError)}}).Err()
+		return Config{}, (&typed.Problems{{Message: err.Error()}}).Err()
 	}
 	var p typed.Problems
 	p.Fill("", parsed, &c)
