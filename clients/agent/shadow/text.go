@@ -29,7 +29,7 @@ func (r *Report) WriteText(w io.Writer) error {
 		return err
 	}
 	for i := range r.Objects {
-		if err := r.Objects[i].writeDetails(w); err != nil {
+		if _, err := io.WriteString(w, r.Objects[i].details()); err != nil {
 			return err
 		}
 	}
@@ -106,35 +106,27 @@ func (s *Side) text() string {
 	return strconv.Itoa(int(s.Replicas))
 }
 
-// writeDetails writes what does not fit into the table.
-func (o *Object) writeDetails(w io.Writer) error {
+// details are what does not fit into the table.
+func (o *Object) details() string {
 	if len(o.Divergences) == 0 && o.Unjudged == 0 {
-		return nil
+		return ""
 	}
-	if _, err := fmt.Fprintf(w, "\n%s %s/%s:\n", o.Kind, o.Namespace, o.Name); err != nil {
-		return err
-	}
+	var out strings.Builder
+	fmt.Fprintf(&out, "\n%s %s/%s:\n", o.Kind, o.Namespace, o.Name)
 	if o.Unjudged > 0 {
-		if _, err := fmt.Fprintf(w, "  %d reconciles not compared because a side had no opinion, the last one %s\n", o.Unjudged, o.NoOpinion); err != nil {
-			return err
-		}
+		fmt.Fprintf(&out, "  %d reconciles not compared because a side had no opinion, the last one %s\n", o.Unjudged, o.NoOpinion)
 	}
 	if o.Dropped > 0 {
-		if _, err := fmt.Fprintf(w, "  %d earlier ones are not kept\n", o.Dropped); err != nil {
-			return err
-		}
+		fmt.Fprintf(&out, "  %d earlier ones are not kept\n", o.Dropped)
 	}
 	for _, d := range o.Divergences {
 		until := "and goes on"
 		if d.Ended {
 			until = "to " + d.To.UTC().Format(time.RFC3339)
 		}
-		if _, err := fmt.Fprintf(w, "  from %s %s, %d reconciles, by up to %d: %s\n",
-			d.From.UTC().Format(time.RFC3339), until, d.Reconciles, d.Worst, d.Explanation); err != nil {
-			return err
-		}
+		fmt.Fprintf(&out, "  from %s %s, %d reconciles, by up to %d: %s\n", d.From.UTC().Format(time.RFC3339), until, d.Reconciles, d.Worst, d.Explanation)
 	}
-	return nil
+	return out.String()
 }
 
 func yesNo(b bool) string {
