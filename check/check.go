@@ -269,13 +269,7 @@ func (c *Changes) hidden(all []*change, out *Report) []*change {
 }
 
 // Some lists the first few names.
-func Some(names []string) string {
-	out := strings.Join(names[:min(len(names), maxProblems)], ", ")
-	if n := len(names) - maxProblems; n > 0 {
-		out += fmt.Sprintf(" and %d more", n)
-	}
-	return out
-}
+func Some(names []string) string { return printable.Some(names, maxProblems) }
 
 // findings runs lint on one side's specs, and notes which new ones the service would refuse. problems are about what else it
 // could not check.

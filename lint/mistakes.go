@@ -56,12 +56,8 @@ func versionOf(kind string) string { return strings.TrimPrefix(groups[kind]+"/v1
 func targetMissing(s *subject) {
 	if all := s.Beside.AllSiblings; all > 0 {
 		ref := s.spec.ScaleTargetRef
-		shown := strings.Join(s.Beside.Siblings, ", ")
-		if all > len(s.Beside.Siblings) {
-			shown += ", …"
-		}
 		s.report("spec.scaleTargetRef.name", fmt.Sprintf("the files have no %s %s in namespace %s", ref.Kind, ref.Name, s.namespace),
-			fmt.Sprintf("%d of that kind there: %s", all, shown))
+			fmt.Sprintf("%d of that kind there: %s", all, someOf(s.Beside.Siblings, all)))
 	}
 }
 

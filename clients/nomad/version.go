@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"github.com/hashicorp/nomad/api"
@@ -13,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"github.com/setpoint-dev/setpoint/clients/agent"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // versionEvery is how often the servers' versions are read: servers may be replaced one by one.
@@ -66,12 +66,8 @@ func OldServers(ctx context.Context, client *api.Client, region string) (warning
 	if len(old) == 0 {
 		return "", nil
 	}
-	const most = 5
-	if len(old) > most {
-		old = append(old[:most], fmt.Sprintf("and %d more", len(old)-most))
-	}
 	return fmt.Sprintf("Nomad's servers are older than %s (%s) and don't compare what a count is conditional on: one that is written at the same time as somebody else's overwrites that",
-		conditional, strings.Join(old, ", ")), nil
+		conditional, printable.Some(old, 5)), nil
 }
 
 // warnOfServers sets a warning for each group, and logs a line if it changed.

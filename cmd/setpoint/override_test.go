@@ -205,7 +205,7 @@ func TestOverridesByTheNameOfATarget(t *testing.T) {
 		decide("clusters/eu/namespaces/shop/targets/" + name),
 		{"two of the name", []string{"override", "list", name, namespace}, cli.ExitFailed, []string{"2 targets have this name, ", demoTarget, ": give --cluster CLUSTER"}},
 		decide("clusters/a/namespaces/shop/targets/" + name), decide("clusters/b/namespaces/shop/targets/" + name), decide("clusters/c/namespaces/shop/targets/" + name),
-		{"more than are named", []string{"override", "list", name, namespace}, cli.ExitFailed, []string{"5 targets have this name, ", ", …: give --cluster CLUSTER"}},
+		{"more than are named", []string{"override", "list", name, namespace}, cli.ExitFailed, []string{"5 targets have this name, ", " and 1 more: give --cluster CLUSTER"}},
 		{"one of two", []string{"override", "list", "asr/" + name, namespace, "--cluster=eu"}, 0, []string{"/overrides/told   no-scale-up   " + time.Now().UTC().Format("2006-01-02T")}},
 	} {
 		got := run(t, "", append(tt.args, "--server", address)...)

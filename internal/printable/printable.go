@@ -64,6 +64,15 @@ func JSON(doc []byte) []byte {
 	return out
 }
 
+// Some lists the first few names, and says how many more there are.
+func Some(names []string, most int) string {
+	text := strings.Join(names[:min(len(names), most)], ", ")
+	if more := len(names) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}
+
 // Age is how long ago something was, in a table: 40s, 3m, 5h, 9d.
 func Age(age time.Duration) string {
 	switch age = max(0, age); {

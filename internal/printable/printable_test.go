@@ -54,3 +54,12 @@ func TestPercent(t *testing.T) {
 		}
 	}
 }
+
+func TestSomeSaysHowManyAreLeftOut(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int]string{1: "a and 2 more", 2: "a, b and 1 more", 3: "a, b, c", 4: "a, b, c"} {
+		if got := printable.Some([]string{"a", "b", "c"}, most); got != want {
+			t.Errorf("at most %d: %q, want %q", most, got, want)
+		}
+	}
+}

@@ -3,13 +3,13 @@ package manifest
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	autoscalingv1 "k8s.io/api/autoscaling/v1"
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/setpoint-dev/setpoint/clients/kubernetes"
+	"github.com/setpoint-dev/setpoint/internal/printable"
 )
 
 // ErrSeveralAutoscalers is returned by Snapshot when the reference does not choose one.
@@ -66,11 +66,7 @@ func (d *Dump) autoscaler(reference string) (*autoscalingv2.HorizontalPodAutosca
 	case len(found) == 1:
 		return found[0], nil
 	case len(found) > 1:
-		more := ""
-		if len(keys) > namedAutoscalers {
-			keys, more = keys[:namedAutoscalers], fmt.Sprintf(" and %d more", len(keys)-namedAutoscalers)
-		}
-		return nil, fmt.Errorf("%w: %s%s", ErrSeveralAutoscalers, strings.Join(keys, ", "), more)
+		return nil, fmt.Errorf("%w: %s", ErrSeveralAutoscalers, printable.Some(keys, namedAutoscalers))
 	case reference == "":
 		return nil, kubernetes.ErrNoAutoscaler
 	default:

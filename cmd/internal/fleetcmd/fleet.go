@@ -143,21 +143,13 @@ func memberOf(f *setpointv1.FleetSpec, text string) (int, error) {
 	case len(found) > 1:
 		return 0, fmt.Errorf("the cluster %s has %d members: name one as CLUSTER/NAMESPACE/TARGET", text, len(found))
 	case len(found) == 0:
-		return 0, fmt.Errorf("the fleet has no member %q; its members are %s", text, some(all))
+		return 0, fmt.Errorf("the fleet has no member %q; its members are %s", text, printable.Some(all, mostNamed))
 	}
 	return slices.IndexFunc(f.GetMembers(), func(m *setpointv1.FleetMember) bool { return m.GetTarget() == found[0] }), nil
 }
 
 // mostNamed is how many members an error names.
 const mostNamed = 8
-
-func some(all []string) string {
-	text := strings.Join(all[:min(len(all), mostNamed)], ", ")
-	if more := len(all) - mostNamed; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
-}
 
 // tries is how often a change is made anew on a spec that others changed meanwhile.
 const tries = 3

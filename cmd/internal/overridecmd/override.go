@@ -364,11 +364,7 @@ func (c *command) place(ctx context.Context, conn grpc.ClientConnInterface, text
 	case len(found) == 0:
 		return "", fmt.Errorf("no target %s of a namespace %s is known that you may read: give --cluster CLUSTER, or its whole name", name, c.namespace)
 	case len(found) > 1:
-		named := strings.Join(found[:min(len(found), mostFound)], ", ")
-		if len(found) > mostFound {
-			named += ", …"
-		}
-		return "", fmt.Errorf("%d targets have this name, %s: give --cluster CLUSTER", len(found), named)
+		return "", fmt.Errorf("%d targets have this name, %s: give --cluster CLUSTER", len(found), printable.Some(found, mostFound))
 	}
 	return found[0], nil
 }
