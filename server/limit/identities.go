@@ -38,12 +38,16 @@ type identityShard struct {
 type identity struct {
 	shard *identityShard
 
+	// running is changed with shard.mu locked. entering counts the calls from connections that were this caller's, until
+	// it is known whose they are: see Origin.
+	running, entering atomic.Int64
+
 	// The other fields are guarded by shard.mu.
 
-	generation              uint64
-	limits                  Limits
-	bucket                  *rate.Limiter // nil: no limit of the rate
-	units, running, streams int64
+	generation     uint64
+	limits         Limits
+	bucket         *rate.Limiter // nil: no limit of the rate
+	units, streams int64
 	// epoch is when it last called, lastCall the shard's calls at that time.
 	epoch    int64
 	lastCall uint64
@@ -146,7 +150,7 @@ func (ids *identities) settle(id *identity, name string, generation uint64) {
 	}
 }
 
-// take charges an identity, or returns why not. share limits its running calls, and part its
+// take charges an identity, or returns why not, and which it is. share limits its running calls, and part its
 // units if it has some and no limit of its own; 0: unlimited.
 func (ids *identities) take(name string, units, running uint32, share, part int64) (*identity, uint32, Refusal) {
 	id := ids.find(name)
@@ -155,20 +159,20 @@ func (ids *identities) take(name string, units, running uint32, share, part int6
 	if id.limits.InFlight > 0 {
 		units = uint32(min(int64(units), int64(id.limits.InFlight)))
 		if id.units+int64(units) > int64(id.limits.InFlight) {
-			return nil, 0, Refusal{Reason: IdentityInFlight}
+			return id, 0, Refusal{Reason: IdentityInFlight}
 		}
 	}
 	if part > 0 && id.limits.InFlight == 0 && id.units > 0 && id.units+int64(units) > part {
-		return nil, 0, Refusal{Reason: IdentityInFlight}
+		return id, 0, Refusal{Reason: IdentityInFlight}
 	}
-	if share > 0 && id.running+int64(running) > share {
-		return nil, 0, Refusal{Reason: Overload}
+	if share > 0 && id.running.Load()+int64(running) > share {
+		return id, 0, Refusal{Reason: Overload}
 	}
 	if refusal := id.charge(charged, ids.options.Clock); refusal.Refused() {
-		return nil, 0, refusal
+		return id, 0, refusal
 	}
 	id.units += int64(units)
-	id.running += int64(running)
+	id.running.Add(int64(running))
 	return id, units, Refusal{}
 }
 
@@ -201,14 +205,14 @@ func (ids *identities) giveBack(id *identity, units, running uint32) {
 	id.shard.mu.Lock()
 	defer id.shard.mu.Unlock()
 	id.units -= int64(units)
-	id.running -= int64(running)
+	id.running.Add(-int64(running))
 }
 
 // run changes the number of an identity's running calls.
 func (ids *identities) run(id *identity, by int64) {
 	id.shard.mu.Lock()
 	defer id.shard.mu.Unlock()
-	id.running += by
+	id.running.Add(by)
 }
 
 // nextEpoch restarts the count of active identities.

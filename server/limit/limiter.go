@@ -47,11 +47,11 @@ func (l *Limiter) now() int64 { return int64(l.options.Clock().Sub(l.start)) + 1
 // Overload. The ticket must hold nothing; after a refusal it still holds nothing. from is the
 // connection of the call; nil: unknown, and without priority.
 func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
-	if reason := l.take(newAmount(1, 1), from.isIdle(0)); reason != 0 {
+	if reason := l.take(newAmount(1, 1), from, 0); reason != 0 {
 		return l.refuse(reason, 0)
 	}
-	from.add(1)
 	t.limiter, t.from, t.identity, t.voided, t.charged, t.paused = l, from, nil, false, false, 0
+	t.expected = from.enter(l.shedder.shedding.Load())
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {
@@ -60,10 +60,9 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 	return Refusal{}
 }
 
-// take takes an amount, or returns why not. idle reports that the call's origin holds
-// nothing else.
-func (l *Limiter) take(a amount, idle bool) Reason {
-	mayRun := mayRunOf(l.shedder.mayRun.Load(), idle)
+// take takes an amount, or returns why not. own is how many of the origin's tickets are the call's.
+func (l *Limiter) take(a amount, from *Origin, own int64) Reason {
+	mayRun := l.mayRunOf(from, own)
 	for {
 		before := l.held.load()
 		after := before + a
@@ -99,6 +98,7 @@ func (t *Ticket) Identify(name string, weight int) Refusal {
 		return t.refuse(GlobalInFlight, 0)
 	}
 	id, identityUnits, refusal := l.identities.take(name, units, running, l.share(mayRun), l.part(name))
+	t.known(id)
 	if refusal.Refused() {
 		l.held.sub(more)
 		return t.refuse(refusal.Reason, refusal.RetryAfter)

@@ -9,25 +9,62 @@ import "sync/atomic"
 // refusing it would cost as much as serving it. A caller that retries at once, thousands of times
 // per second, would then take nearly every free place, though it may keep few of them once it is
 // known, and a caller with few calls would find none. So a few extra places are reserved for calls
-// of origins that hold none.
+// of origins whose last caller has less than its share, and of those that hold none and of which
+// no caller is known.
 type Origin struct {
 	// held counts the tickets that are not released.
 	held atomic.Int64
+	// caller is who last called from here; nil: nobody was identified yet.
+	caller atomic.Pointer[identity]
 }
 
-// isIdle reports whether the origin holds no more than that many tickets.
-func (o *Origin) isIdle(but int64) bool { return o != nil && o.held.Load() <= but }
+// enter counts a ticket, and one of the caller that is expected where overload makes that matter.
+func (o *Origin) enter(overload bool) (expected *identity) {
+	if o == nil {
+		return nil
+	}
+	o.held.Add(1)
+	if expected = o.caller.Load(); expected == nil || !overload {
+		return nil
+	}
+	expected.entering.Add(1)
+	return expected
+}
 
-func (o *Origin) add(n int64) {
+func (o *Origin) leave() {
 	if o != nil {
-		o.held.Add(n)
+		o.held.Add(-1)
 	}
 }
 
-// mayRunOf is the limit of running calls for a new call of such an origin.
-func mayRunOf(mayRun int64, idle bool) int64 {
-	if !idle || mayRun == noLimit {
+// known ends the time in which a ticket's caller is only expected: it is this one; nil: nobody will know.
+func (t *Ticket) known(caller *identity) {
+	if t.expected != nil {
+		t.expected.entering.Add(-1)
+		t.expected = nil
+	}
+	if o := t.from; o != nil && caller != nil && o.caller.Load() != caller {
+		o.caller.Store(caller)
+	}
+}
+
+// mayRunOf is the limit of running calls for another call of an origin, of whose tickets so many are the call's own.
+func (l *Limiter) mayRunOf(o *Origin, own int64) int64 {
+	mayRun := l.shedder.mayRun.Load()
+	switch {
+	case o == nil || mayRun == noLimit:
+		return mayRun
+	case l.expects(o):
+		caller, callers := o.caller.Load(), max(2, l.identities.active.Load()) // another one wants its share, or the limit would not matter
+		if caller.running.Load()+caller.entering.Load()-own >= max(1, mayRun/callers) {
+			return mayRun
+		}
+	case o.held.Load() > own:
 		return mayRun
 	}
 	return mayRun + max(1, mayRun/4)
 }
+
+// expects reports whether an origin's next call is expected to be its last caller's: in overload, where tickets of such calls
+// are counted.
+func (l *Limiter) expects(o *Origin) bool { return o.caller.Load() != nil && l.shedder.shedding.Load() }

@@ -1,17 +1,17 @@
 package limit_test
 
 import (
+	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/setpoint-dev/setpoint/server/limit"
 )
 
-// flooded runs calls of a caller with that many in flight, which retries each at once, on one
-// connection, together with those of a caller with few calls. The callers are known only some
-// time after admission. It returns the results of the latter.
-func (s *simulated) flooded(inFlight int, d time.Duration, flood, seldom *limit.Origin) (refused, offered int) {
+// flooded runs calls of a caller with that many in flight, which retries each at once, on these
+// connections in turn, together with those of a caller with few calls, in flight on one connection.
+// The callers are known only some time after admission. It returns the results of the latter.
+func (s *simulated) flooded(inFlight, few int, d time.Duration, flood []*limit.Origin, seldom *limit.Origin) (refused, offered int) {
 	const again, toKnow, each = 10 * time.Millisecond, 200 * time.Microsecond, 20 * time.Millisecond
 	call := func(caller string, from *limit.Origin) bool {
 		ticket := new(limit.Ticket)
@@ -36,41 +36,69 @@ func (s *simulated) flooded(inFlight int, d time.Duration, flood, seldom *limit.
 		go func() {
 			time.Sleep(time.Duration(i) * again / time.Duration(inFlight))
 			for time.Now().Before(end) {
-				if !call("mallory", flood) {
+				if !call("mallory", flood[i%len(flood)]) {
 					time.Sleep(again)
 				}
 			}
 		}()
 	}
 	time.Sleep(2 * time.Second) // until it is overload
-	for time.Now().Before(end) {
-		offered++
-		if !call("honest", seldom) {
-			refused++
-		}
-		time.Sleep(each)
+	var failed, all atomic.Int64
+	for range few {
+		go func() {
+			for time.Now().Before(end) {
+				all.Add(1)
+				if !call("honest", seldom) {
+					failed.Add(1)
+				}
+				time.Sleep(each)
+			}
+		}()
 	}
-	synctest.Wait()
-	return refused, offered
+	time.Sleep(time.Until(end) + time.Second)
+	return int(failed.Load()), int(all.Load())
+}
+
+// connections are that many without calls.
+func connections(n int) []*limit.Origin {
+	all := make([]*limit.Origin, n)
+	for i := range all {
+		all[i] = new(limit.Origin)
+	}
+	return all
 }
 
 // A flood on one connection, of calls that are retried as soon as they are refused, leaves
 // places to callers with few calls on other connections.
 func TestAFloodOfOneConnectionLeavesPlacesToOthers(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
-		refused, offered := newSimulated(t, nil).flooded(400, 20*time.Second, new(limit.Origin), new(limit.Origin))
+		refused, offered := newSimulated(t, nil).flooded(400, 1, 20*time.Second, connections(1), new(limit.Origin))
 		t.Logf("%d of %d calls refused", refused, offered)
 		if refused > offered/20 {
 			t.Errorf("%d of %d calls of one who calls seldom were refused", refused, offered)
 		}
 	})
 	inBubble(t, func(t *testing.T) {
-		refused, offered := newSimulated(t, nil).flooded(400, 20*time.Second, nil, nil)
+		refused, offered := newSimulated(t, nil).flooded(400, 1, 20*time.Second, make([]*limit.Origin, 1), nil)
 		t.Logf("where connections are not known: %d of %d calls refused", refused, offered)
 		if refused < offered/5 {
 			t.Errorf("only %d of %d calls are refused where connections are not known: this tests nothing", refused, offered)
 		}
 	})
+}
+
+// So it does on many connections, and to callers with several calls on one: whose connection it is is known from its
+// last call.
+func TestAFloodOfManyConnectionsLeavesPlacesToOthers(t *testing.T) {
+	for _, c := range []struct{ connections, few int }{{400, 1}, {1, 4}, {400, 4}} {
+		inBubble(t, func(t *testing.T) {
+			refused, offered := newSimulated(t, nil).flooded(400, c.few, 20*time.Second, connections(c.connections), new(limit.Origin))
+			t.Logf("%d connections, %d calls at once: %d of %d calls refused", c.connections, c.few, refused, offered)
+			if refused > offered/20 {
+				t.Errorf("%d of %d calls of one who calls seldom were refused", refused, offered)
+			}
+		})
+	}
 }
 
 // The extra places are for connections that hold none, each gets one, and they are few.

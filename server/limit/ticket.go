@@ -16,6 +16,8 @@ type Ticket struct {
 	limiter  *Limiter
 	identity *identity // the owner of its units
 	from     *Origin   // nil: unknown
+	// expected is the caller by what called before from its origin, until it is known; nil: unknown, or no longer needed.
+	expected *identity
 	// units are held of the limit of all callers, identityUnits of the identity's,
 	// running of the limit of running calls.
 	units, identityUnits, running uint32
@@ -64,7 +66,7 @@ func (t *Ticket) Arrived() Refusal {
 	}
 	l := t.limiter
 	amount := newAmount(t.units, t.running)
-	if reason := l.take(amount, t.from.isIdle(1)); reason != 0 {
+	if reason := l.take(amount, t.from, 1); reason != 0 {
 		if l.now()-t.waitsSince > int64(soon) {
 			return t.refuse(reason, 0)
 		}
@@ -153,7 +155,8 @@ func (t *Ticket) giveBack() {
 }
 
 func (t *Ticket) ended() {
-	t.from.add(-1)
+	t.from.leave()
+	t.known(nil)
 	if !t.voided {
 		t.limiter.shedder.released.Add(1)
 	}

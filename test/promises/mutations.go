@@ -197,6 +197,8 @@ var Mutations = []Mutation{
 		"if most == nil || h.counted > most.counted {", "if most == nil || h.counted < most.counted {"},
 	{"bytes of incomplete messages are bounded", "TestWithheldGiantsMakeWay", "server/unfinished/meter.go",
 		"if m.bytes <= m.options.Bytes ||", "if m.bytes >= 0 ||"},
+	{"under overload, a caller with few calls has its share", "TestAFloodOfManyConnectionsLeavesPlacesToOthers", "server/limit/origin.go",
+		"return o.caller.Load() != nil && l.shedder", "return false && o.caller.Load() != nil && l.shedder"},
 	{"under overload, stream messages wait", "TestAdmitQueued", "server/limit/limiter.go",
 		"for l.now() < end {", "for l.now() < end && false {"},
 	{"nothing is read from unknown callers", "TestNothingIsReadOfUnknownCallers", "server/admission/limited.go",

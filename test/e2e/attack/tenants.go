@@ -52,7 +52,40 @@ func tenantAttacks() []*attack {
 			{name: "burst", short: true, bounds: work, run: burst},
 			{name: "replays", short: true, bounds: work, run: replays},
 		}},
+		{name: "crowd", about: "one tenant's batches on 400 connections, each of which comes again at once", prepare: withTenants, steps: []step{
+			{name: "batches", short: true, bounds: work, run: crowd},
+		}},
 	}
+}
+
+// crowd asks for batches on many connections, again as soon as one is answered or refused.
+func crowd(ctx context.Context, s *scene) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	batch := &setpointv1.BatchRecommendRequest{}
+	for i := range 50 {
+		batch.Requests = append(batch.Requests, requestFor(fmt.Sprint(mallorys, "t", i)))
+	}
+	var callers sync.WaitGroup
+	defer callers.Wait()
+	for range 400 {
+		conn, err := s.dial()
+		if err != nil {
+			return err
+		}
+		callers.Go(func() {
+			defer conn.Close()
+			client := setpointv1.NewRecommendationServiceClient(conn)
+			for ctx.Err() == nil {
+				_, err := client.BatchRecommend(s.as(ctx, "mallory"), batch)
+				s.sent(50, proto.Size(batch)/50)
+				if ctx.Err() == nil {
+					s.met.Add("batches " + codeOf(err))
+				}
+			}
+		})
+	}
+	return nil
 }
 
 // redisProcessor is the processor time that Redis has had so far.
