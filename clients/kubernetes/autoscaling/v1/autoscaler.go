@@ -24,8 +24,8 @@ import (
 // +kubebuilder:printcolumn:name="Desired",type=string,JSONPath=`.status.desiredReplicas`,description="Replicas last decided."
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.ready`,description="Whether it can scale and metrics say to what: AbleToScale and ScalingActive are True."
 // +kubebuilder:printcolumn:name="Limited",type=string,JSONPath=`.status.conditions[?(@.type=="ScalingLimited")].status`,description="Whether minReplicas, maxReplicas or behavior hold it back: ScalingLimited."
+// +kubebuilder:printcolumn:name="Shadow",type=boolean,JSONPath=`.spec.shadow`,description="Whether it is only compared, and scales nothing."
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`,description="Time since creation."
-// +kubebuilder:printcolumn:name="Shadow",type=boolean,priority=1,JSONPath=`.spec.shadow`,description="Whether it is only compared, and scales nothing."
 // +kubebuilder:printcolumn:name="Explanation",type=string,priority=1,JSONPath=`.status.explanation`,description="Why the replicas are what they are."
 type Autoscaler struct {
 	metav1.TypeMeta `json:",inline"`

@@ -1,6 +1,8 @@
 package v1_test
 
 import (
+	"os"
+	"slices"
 	"testing"
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
@@ -50,5 +52,27 @@ func TestTargetsAreRenderedAsForAHorizontalPodAutoscaler(t *testing.T) {
 				t.Errorf("%q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// The counts of a shadow are those from before it was one: without this column its DESIRED of 0 reads as a decision.
+func TestKubectlShowsOfEachAutoscalerWhetherItIsAShadow(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../../deploy/helm/setpoint/files/crd/autoscalers.yaml")
+	fatal.If(t, err)
+	type column struct {
+		JSONPath string `json:"jsonPath"`
+		Priority int    `json:"priority"` // 0: without -o wide, too
+	}
+	var definition struct {
+		Spec struct {
+			Versions []struct {
+				Columns []column `json:"additionalPrinterColumns"`
+			} `json:"versions"`
+		} `json:"spec"`
+	}
+	fatal.If(t, yaml.Unmarshal(text, &definition))
+	if want := (column{JSONPath: ".spec.shadow"}); !slices.Contains(definition.Spec.Versions[0].Columns, want) {
+		t.Errorf("the columns are %v, without %v", definition.Spec.Versions[0].Columns, want)
 	}
 }
