@@ -19,8 +19,8 @@ import (
 // doctor runs the command in place of an agent and returns its output and exit code.
 func (a *agent) doctor(flags ...string) (text string, code int) {
 	a.t.Helper()
-	args := append([]string{"doctor"}, a.command.Args[1:]...)
-	out, err := exec.Command(a.command.Program, append(args, flags...)...).CombinedOutput()
+	args := append([]string{"doctor"}, a.Command.Args[1:]...)
+	out, err := exec.Command(a.Command.Program, append(args, flags...)...).CombinedOutput()
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		return string(out), exit.ExitCode()

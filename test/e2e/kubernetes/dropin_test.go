@@ -139,7 +139,7 @@ func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	a := startAgent(t, c, p.namespace, s, "--source=hpa")
 	reconciles := func(least float64) {
 		await(t, fmt.Sprintf("%v reconciles of the agent", least), func() string {
-			if n := a.value("setpoint_agent_reconciles_total"); n < least {
+			if n := a.Metric("setpoint_agent_reconciles_total"); n < least {
 				return fmt.Sprint(n)
 			}
 			return ""
@@ -154,7 +154,7 @@ func TestDropInTakesOverFromTheNativeControllerAndBack(t *testing.T) {
 	p.awaitCondition(name, "AbleToScale=True/ReadyForNewScale")
 	settled = p.settled(name)
 
-	a.stop()
+	a.Stop()
 	c.StopControllers()
 	must(t, c.StartControllers(kubetest.Config{Native: true}))
 	mark := c.Mark(t)

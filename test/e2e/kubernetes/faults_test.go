@@ -107,9 +107,9 @@ func (w *world) holdsWhileAway(t *testing.T, since time.Time) {
 // awaitReconciles waits for so many more reconciles of the agent.
 func (w *world) awaitReconciles(t *testing.T, n float64) {
 	t.Helper()
-	n += w.agent.value("setpoint_agent_reconciles_total")
+	n += w.agent.Metric("setpoint_agent_reconciles_total")
 	await(t, "reconciles", func() string {
-		if got := w.agent.value("setpoint_agent_reconciles_total"); got < n {
+		if got := w.agent.Metric("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprintf("%v, want %v", got, n)
 		}
 		return ""
@@ -206,10 +206,10 @@ func TestFaultsTheAgentIsKilledWhileItApplies(t *testing.T) {
 		// Not at the same instant each time: before the report, before the status, after.
 		awaitQuickly(t, "the scale is written", func() bool { return w.scaleWrites(t, w.agent, mark) > 0 })
 		time.Sleep(time.Duration(i) * 3 * time.Millisecond)
-		w.agent.kill()
+		w.agent.Kill()
 		want = append(want, fmt.Sprint(replicas))
-		w.agent.start()
-		w.agent.awaitReady()
+		w.agent.Start()
+		w.agent.AwaitReady()
 		w.awaitReplicas(app, replicas)
 		w.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
 		w.awaitReconciles(t, 2)
@@ -242,28 +242,28 @@ func TestFaultsALeaderIsKilledAndAnotherTakesOver(t *testing.T) {
 	p.add(app, basic(app))
 	w := &world{place: p, sizes: sizes}
 	agents := []*agent{newAgent(t, c, p.namespace, s, flags...), newAgent(t, c, p.namespace, s, flags...)}
-	agents[0].start()
-	agents[0].awaitReady()
+	agents[0].Start()
+	agents[0].AwaitReady()
 	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
-	agents[1].start()
-	agents[1].awaitReady()
+	agents[1].Start()
+	agents[1].AwaitReady()
 
 	replicas := int64(6)
 	want := []string{"6"}
 	for i := range 4 {
 		leader, other := agents[i%2], agents[(i+1)%2]
-		if leading := leader.value("setpoint_agent_leading"); leading != 1 {
+		if leading := leader.Metric("setpoint_agent_leading"); leading != 1 {
 			t.Fatalf("turn %d: the leader says %v", i, leading)
 		}
-		if leading := other.value("setpoint_agent_leading"); leading != 0 {
+		if leading := other.Metric("setpoint_agent_leading"); leading != 0 {
 			t.Fatalf("turn %d: the one that stands by says %v", i, leading)
 		}
 		mark := c.Mark(t)
 		// Killed, or stopped regularly: then it releases the lease at once.
 		if killed := i < 2; killed {
-			leader.kill()
+			leader.Kill()
 		} else {
-			leader.stop()
+			leader.Stop()
 		}
 		replicas += 3
 		cpu(50*replicas, 0).do(p, app)
@@ -274,8 +274,8 @@ func TestFaultsALeaderIsKilledAndAnotherTakesOver(t *testing.T) {
 		if own, others := w.scaleWrites(t, leader, mark), w.scaleWrites(t, other, mark); own != 0 || others != 1 {
 			t.Errorf("turn %d: the old leader wrote %d scales, the new one %d", i, own, others)
 		}
-		leader.start()
-		leader.awaitReady()
+		leader.Start()
+		leader.AwaitReady()
 	}
 	w.went(t, want...)
 }
@@ -293,11 +293,11 @@ func TestFaultsALeaderThatHungDoesNotActAgain(t *testing.T) {
 	w := &world{place: p, sizes: p.watchAll(t, deployments, wantedReplicas)}
 	p.add(app, basic(app))
 	first, second := newAgent(t, c, p.namespace, s, flags...), newAgent(t, c, p.namespace, s, flags...)
-	first.start()
-	first.awaitReady()
+	first.Start()
+	first.AwaitReady()
 	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
-	second.start()
-	second.awaitReady()
+	second.Start()
+	second.AwaitReady()
 	hung := first.Process
 	must(t, hung.Signal(syscall.SIGSTOP))
 	t.Cleanup(func() { _ = hung.Signal(syscall.SIGCONT) }) // fails only for one that is gone

@@ -143,16 +143,16 @@ func (w *manyWorld) agentFigures(t *testing.T) figures {
 	t.Helper()
 	s := service.Start(t)
 	a := newAgentForAll(t, w.c, s, *figuresPeriod)
-	a.start()
-	a.awaitReady()
+	a.Start()
+	a.AwaitReady()
 	w.awaitReconciles(t, a, 5*float64(w.objects())) // until objects share their readings
 	began := time.Now()
 	awaitTurns(t, a)
 	t.Logf("the start's turns were made up for after another %v", time.Since(began).Round(time.Second))
-	before := a.metrics()[lag]
-	f := w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.value("setpoint_agent_reconciles_total") })
+	before := a.Metrics()[lag]
+	f := w.watch(t, a.account.User, a.Process, s.PID(), func(kubetest.Requests) float64 { return a.Metric("setpoint_agent_reconciles_total") })
 	var ok bool
-	if f.late, ok = quantile(before, a.metrics()[lag], .99); !ok {
+	if f.late, ok = quantile(before, a.Metrics()[lag], .99); !ok {
 		t.Error("one of a hundred reconciles was later than the histogram goes")
 	}
 	var err error
@@ -170,9 +170,9 @@ const lag = "setpoint_agent_schedule_lag_seconds"
 func awaitTurns(t *testing.T, a *agent) {
 	t.Helper()
 	for range 60 {
-		before := a.metrics()[lag]
+		before := a.Metrics()[lag]
 		time.Sleep(*figuresPeriod)
-		if late, ok := quantile(before, a.metrics()[lag], .9); ok && late < *figuresPeriod/4 {
+		if late, ok := quantile(before, a.Metrics()[lag], .9); ok && late < *figuresPeriod/4 {
 			return
 		}
 	}

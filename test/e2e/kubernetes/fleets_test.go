@@ -293,9 +293,9 @@ func TestAFleetOfTwoClustersShiftsWhatIsLost(t *testing.T) {
 	f.stays("nothing is moved", 12, 5)
 
 	// An agent crashes, and another one takes over in time.
-	f.agents[1].kill()
-	f.agents[1].start()
-	f.agents[1].awaitReady()
+	f.agents[1].Kill()
+	f.agents[1].Start()
+	f.agents[1].AwaitReady()
 	f.stays("another agent", 12, 5)
 
 	f.typeIn("drain", f.name, "east")
@@ -320,7 +320,7 @@ func TestAFleetOfTwoClustersKeepsWhatIsLost(t *testing.T) {
 	f.await("both take part", 2, 2, "FRESH, FRESH")
 	f.length("70", "30")
 	f.await("a ramp", 5, 5, "FRESH, FRESH")
-	f.agents[1].kill()
+	f.agents[1].Kill()
 	f.await("the west is silent", 5, 5, "FRESH, STALE")
 	f.length("20", "20")
 	f.await("the west is lost", 5, 5, "FRESH, LOST")
@@ -328,8 +328,8 @@ func TestAFleetOfTwoClustersKeepsWhatIsLost(t *testing.T) {
 	f.length("140", "0")
 	f.await("the east needs more", 9, 5, "FRESH, LOST")
 	f.length("90", "50")
-	f.agents[1].start()
-	f.agents[1].awaitReady()
+	f.agents[1].Start()
+	f.agents[1].AwaitReady()
 	f.await("the west is there again", 9, 5, "FRESH, FRESH")
 	f.length("20", "20")
 	f.await("and down", 2, 2, "FRESH, FRESH")

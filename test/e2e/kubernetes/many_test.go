@@ -135,7 +135,7 @@ func (p *place) addDeploymentWithPods(name string, pods int) error {
 func newAgentForAll(t *testing.T, c *kubetest.Cluster, s *service.Instance, period time.Duration) *agent {
 	t.Helper()
 	a := newAgent(t, c, "default", s, "--source=hpa", "--sync-period="+period.String(), "--log-level=warn")
-	a.command.Args = slices.DeleteFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") })
+	a.Command.Args = slices.DeleteFunc(a.Command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") })
 	return a
 }
 
@@ -144,7 +144,7 @@ func (w *manyWorld) awaitReconciles(t *testing.T, a *agent, n float64) time.Dura
 	t.Helper()
 	began := time.Now()
 	awaitFor(t, manyWithin, fmt.Sprintf("%v reconciles", n), func() string {
-		if got := a.value("setpoint_agent_reconciles_total"); got < n {
+		if got := a.Metric("setpoint_agent_reconciles_total"); got < n {
 			return fmt.Sprint(got)
 		}
 		return ""

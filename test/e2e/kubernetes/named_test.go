@@ -14,7 +14,6 @@ import (
 
 	autoscalingv2 "k8s.io/api/autoscaling/v2"
 
-	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kubernetes/kubetest"
 	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -24,28 +23,11 @@ import (
 // returns its address.
 func prometheus(t *testing.T, mine, others string, depth *atomic.Int64) string {
 	t.Helper()
-	panels.Require(t, "prometheus")
 	exporter := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		fmt.Fprintf(w, "queue_depth{namespace=%q} %d\nqueue_depth{namespace=%q} 1000\n", mine, depth.Load(), others)
 	}))
 	t.Cleanup(exporter.Close)
-	reserved, err := process.Reserve(1)
-	must(t, err)
-	t.Cleanup(reserved.Release)
-	dir := t.TempDir()
-	config := filepath.Join(dir, "prometheus.yml")
-	must(t, os.WriteFile(config, fmt.Appendf(nil, `
-global: {scrape_interval: 500ms, scrape_timeout: 500ms}
-scrape_configs: [{job_name: exporter, honor_labels: true, static_configs: [{targets: [%q]}]}]
-`, strings.TrimPrefix(exporter.URL, "http://")), 0o600))
-	server, err := process.Start(process.Command{
-		Name: "prometheus", Program: "prometheus", Log: filepath.Join(dir, "log"),
-		Args: []string{"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + reserved.Address(0)},
-	})
-	must(t, err)
-	t.Cleanup(server.Kill)
-	must(t, server.Await("ready", within, func() error { return process.OK(&adminClient, "http://"+reserved.Address(0)+"/-/ready") }))
-	return "http://" + reserved.Address(0)
+	return panels.Prometheus(t, map[string]string{"exporter": strings.TrimPrefix(exporter.URL, "http://")})
 }
 
 // In a cluster whose external metrics API does not know them, Autoscalers use the metrics of
@@ -71,7 +53,7 @@ metrics:
 	for _, in := range []*place{p, other} {
 		c.Deployment(t, in.namespace, "web", 2)
 		in.awaitPods("web", 2, 2)
-		agents[in.namespace] = startAgent(t, c, in.namespace, s, "--source=autoscaler", "--sources-file="+file).admin
+		agents[in.namespace] = startAgent(t, c, in.namespace, s, "--source=autoscaler", "--sources-file="+file).Admin
 		spec := basic("web")
 		spec.Metrics = []autoscalingv2.MetricSpec{external(averageValue("10"))}
 		spec.Metrics[0].External.Metric = autoscalingv2.MetricIdentifier{Name: "depth"}

@@ -65,7 +65,7 @@ func (a *served) start(flags ...string) *agent {
 	for _, r := range a.in {
 		r.agent, r.mark = agent, mark
 	}
-	agent.start()
+	agent.Start()
 	return agent
 }
 
@@ -103,12 +103,12 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 	refused := func(want float64) {
 		t.Helper()
 		await(t, fmt.Sprintf("%v namespaces are refused", want), func() string {
-			if got := first.agent.value("setpoint_agent_refused_namespaces"); got != want {
+			if got := first.agent.Metric("setpoint_agent_refused_namespaces"); got != want {
 				return fmt.Sprint(got)
 			}
 			return ""
 		})
-		if code, text, err := first.agent.get("/readyz"); err != nil || code != http.StatusOK {
+		if code, text, err := first.agent.Get("/readyz"); err != nil || code != http.StatusOK {
 			t.Errorf("not ready: %d %s %v", code, text, err)
 		}
 	}
@@ -129,7 +129,7 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 
 	a.c.Kubectl(t, "delete", "rolebinding", "setpoint-agent-read", "-n", second.native.namespace)
 	agent := a.start()
-	agent.awaitReady()
+	agent.AwaitReady()
 	refused(1)
 	still(second, first, 2, 6)
 	text, _ := agent.doctor()
@@ -149,7 +149,7 @@ func TestANamespaceWithoutRightsIsItsOwnMatter(t *testing.T) {
 	refused(1)
 	load(700)
 	still(first, second, 6, 14)
-	if _, text, err := agent.get("/status"); err != nil || !strings.Contains(string(text), "/api/v1/namespaces/"+first.native.namespace+"/pods: 403 Forbidden") {
+	if _, text, err := agent.Get("/status"); err != nil || !strings.Contains(string(text), "/api/v1/namespaces/"+first.native.namespace+"/pods: 403 Forbidden") {
 		t.Errorf("the status does not say so: %s %v", text, err)
 	}
 	a.release.Upgrade(a.chart, a.values)

@@ -83,9 +83,9 @@ func newRights(t *testing.T, c *kubetest.Cluster, s *service.Instance, rules []r
 	r.mark = c.Mark(t)
 	r.agent = newAgentAs(t, account, r.native.namespace, s, "--source=both", "--leader-elect", "--leader-elect-namespace="+r.native.namespace, "--drain-timeout=1s")
 	// Missing permissions must not delay the stop.
-	t.Cleanup(r.agent.kill)
-	r.agent.command.Env = append(r.agent.command.Env, env...)
-	r.agent.start()
+	t.Cleanup(r.agent.Kill)
+	r.agent.Command.Env = append(r.agent.Command.Env, env...)
+	r.agent.Start()
 	return r
 }
 
@@ -135,7 +135,7 @@ func (r *rights) broken(t *testing.T) []string {
 			broken = append(broken, what)
 		}
 	}
-	code, _, err := r.agent.get("/readyz")
+	code, _, err := r.agent.Get("/readyz")
 	check("not ready", err == nil && code == http.StatusOK)
 	for name, p := range map[string]*place{"cpu": r.native, "requests": r.ours, "queue": r.ours} {
 		check(name+" not scaled", p.replicas(name) == 6)

@@ -4,7 +4,6 @@ package kubernetes
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -100,19 +99,18 @@ func TestRivalsTheBuiltInControllerIsStillOn(t *testing.T) {
 // tellsOfRival checks an agent's metrics and log about the rival of its object.
 func (w *world) tellsOfRival(t *testing.T, keepOn bool) {
 	t.Helper()
-	if n := w.agent.value("setpoint_agent_rival_objects"); n != 1 {
+	if n := w.agent.Metric("setpoint_agent_rival_objects"); n != 1 {
 		t.Errorf("%v objects have rivals, want 1", n)
 	}
-	if n := w.agent.value("setpoint_agent_rival_status_writes_total"); n < 1 {
+	if n := w.agent.Metric("setpoint_agent_rival_status_writes_total"); n < 1 {
 		t.Errorf("%v writes of the rival are counted", n)
 	}
-	if n := w.agent.value("setpoint_agent_reconciles_total", "outcome=conflicting_controller"); n > 0 == keepOn {
+	if n := w.agent.Metric("setpoint_agent_reconciles_total", "outcome=conflicting_controller"); n > 0 == keepOn {
 		t.Errorf("it gave way in %v reconciles", n)
 	}
-	log, err := os.ReadFile(w.agent.command.Log)
-	must(t, err)
+	log := w.agent.Log()
 	const warning = "another controller writes the status of HorizontalPodAutoscalers that this agent acts on"
-	if n := strings.Count(string(log), warning); n != 1 || !strings.Contains(string(log), fmt.Sprintf(`"givesWay": %t`, !keepOn)) {
+	if n := strings.Count(log, warning); n != 1 || !strings.Contains(log, fmt.Sprintf(`"givesWay": %t`, !keepOn)) {
 		t.Errorf("it warned %d times, want once, with what it does:\n%s", n, log)
 	}
 }

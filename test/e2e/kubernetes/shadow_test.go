@@ -33,7 +33,7 @@ func (a *agent) report(t *testing.T, kind, name string) (of shadow.Object, ok bo
 
 func (a *agent) reportAs(t *testing.T, form string) []byte {
 	t.Helper()
-	output, err := exec.Command(a.command.Program, "agent", "--shadow", "--report", "--admin-address="+a.admin, "-o="+form).Output()
+	output, err := exec.Command(a.Command.Program, "agent", "--shadow", "--report", "--admin-address="+a.Admin, "-o="+form).Output()
 	must(t, err)
 	return output
 }

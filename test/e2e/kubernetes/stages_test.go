@@ -128,11 +128,11 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 		t.Fatal("the ramp was over before it was held")
 	}
 	p.tells(app, fmt.Sprintf("Normal Adjusted: held at %d by somebody until ", held))
-	w.agent.kill()
+	w.agent.Kill()
 	s.Kill()
 	s.Restart()
-	w.agent.start()
-	w.agent.awaitReady()
+	w.agent.Start()
+	w.agent.AwaitReady()
 	w.awaitReconciles(t, 6)
 	if said := p.condition(app, "Overridden"); p.replicas(app) != held || !strings.Contains(said, `: "a migration" (override freeze of the target)`) {
 		t.Fatalf("%d replicas, held at %d: %s", p.replicas(app), held, said)
@@ -172,7 +172,7 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 		}
 	}
 
-	w.agent.stop()
+	w.agent.Stop()
 	typed.override(t, "create", namespace+"/targets/"+app, "--pin=7", "--for=5s", "--reason=a load test", "--id=late")
 	await(t, "the end of the override", func() string {
 		if strings.Contains(typed.override(t, "list", namespace+"/targets/"+app), "late") {
@@ -180,8 +180,8 @@ func TestAnOverrideHoldsARamp(t *testing.T) {
 		}
 		return ""
 	})
-	w.agent.start()
-	w.agent.awaitReady()
+	w.agent.Start()
+	w.agent.AwaitReady()
 	w.awaitReconciles(t, 4)
 	w.went(t, "2", "4", "6", "8", "9", "2")
 	t.Logf("held at %d", held)

@@ -5,7 +5,6 @@ package kubernetes
 import (
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -28,18 +27,15 @@ func newStormyWorld(t *testing.T) (*world, *kubetest.Proxy) {
 	proxy, account := c.Proxy(t), c.Account(t, p.namespace, "agent")
 	c.Grant(t, account, leastRules(t)...)
 	w.agent = newAgentAs(t, proxy.Behind(t, account), p.namespace, service.Start(t), "--source=hpa")
-	w.agent.start()
-	w.agent.awaitReady()
+	w.agent.Start()
+	w.agent.AwaitReady()
 	p.awaitCondition(app, "AbleToScale=True/ReadyForNewScale")
 	return w, proxy
 }
 
 // logged is how often the agent has logged a text.
 func (a *agent) logged(text string) int {
-	a.t.Helper()
-	all, err := os.ReadFile(a.command.Log)
-	must(a.t, err)
-	return strings.Count(string(all), text)
+	return strings.Count(a.Log(), text)
 }
 
 func isWatch(r *http.Request) bool { return r.URL.Query().Get("watch") != "" }
@@ -184,12 +180,12 @@ func TestStormsOfWrites(t *testing.T) {
 		writes.Add(1)
 		refuse(w, http.StatusConflict, "Conflict")
 	})
-	before := w.agent.value("setpoint_agent_reconciles_total")
+	before := w.agent.Metric("setpoint_agent_reconciles_total")
 	w.patch(app, `{"spec":{"behavior":{"scaleUp":{"policies":[{"type":"Pods","value":2,"periodSeconds":600}]}}}}`)
 	cpu(700, 14).do(w.place, app)
 	w.awaitCondition(app, "AbleToScale=False/FailedUpdateScale")
 	w.awaitReconciles(t, 3)
-	n, reconciles := writes.Load(), w.agent.value("setpoint_agent_reconciles_total")-before
+	n, reconciles := writes.Load(), w.agent.Metric("setpoint_agent_reconciles_total")-before
 	if n < 5 || float64(n) > 5*(reconciles+1) { // one may be in flight
 		t.Errorf("%d writes in %v reconciles", n, reconciles)
 	}

@@ -151,7 +151,7 @@ func killed(t *testing.T, step func(r *http.Request) bool, late bool) {
 	a.Kill()
 	close(gone)
 	n.failing(nil)
-	a.start()
+	a.Start()
 	n.await("web", 5)
 	// The count stays: after more reconciles the job still has one change.
 	a.awaitReconciles(3)

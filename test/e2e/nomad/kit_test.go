@@ -6,13 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -21,12 +19,8 @@ import (
 	"time"
 
 	"github.com/hashicorp/nomad/api"
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/setpoint-dev/setpoint/internal/fatal"
-	"github.com/setpoint-dev/setpoint/internal/process"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
@@ -277,38 +271,27 @@ func (n *nomad) awaitEvents(name, want string) {
 	})
 }
 
-// agent is setpoint-nomad. Its flags stay the same while its process comes and goes.
+// agent is setpoint-nomad.
 type agent struct {
-	*process.Process // nil: none runs
-	t                testing.TB
-	command          process.Command
-	admin, tokenFile string
-	token            *api.ACLToken
+	*service.Agent
+	t         testing.TB
+	tokenFile string
+	token     *api.ACLToken
 }
 
 // startAgent starts one and waits until it has seen the policies.
 func startAgent(t testing.TB, n *nomad, s *service.Instance, flags ...string) *agent {
 	t.Helper()
-	program, err := process.Build("setpoint-nomad", os.Getenv("SETPOINT_E2E_RACE") != "")
-	fatal.If(t, err)
-	own, err := process.Reserve(1)
-	fatal.If(t, err)
-	t.Cleanup(own.Release)
 	folder := t.TempDir()
-	a := &agent{t: t, admin: own.Address(0), tokenFile: filepath.Join(folder, "token"), token: n.token("agent")}
+	a := &agent{t: t, tokenFile: filepath.Join(folder, "token"), token: n.token("agent")}
 	fatal.If(t, os.WriteFile(a.tokenFile, []byte(a.token.SecretID+"\n"), 0o600))
 	sources := sourcesOf(t, "sources: {queue: {http: {url: \""+n.url+"\"}, reuse: 0s}}")
-	a.command = process.Command{
-		Name: "setpoint-nomad", Program: program, Log: filepath.Join(folder, "agent.log"), Env: []string{"GORACE=halt_on_error=1"},
-		Args: append([]string{
-			"agent", "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--log-format=console", "--sync-period=1s",
-			"--admin-address=" + a.admin, "--nomad-address=" + n.url, "--nomad-token-file=" + a.tokenFile, "--nomad-namespace=" + n.namespace,
-			"--sources-file=" + sources, "--state-dir=" + folder,
-		}, flags...),
-	}
-	t.Cleanup(a.end)
-	a.start()
-	fatal.If(t, a.Await("ready", process.Patience, func() error { return ready(a) }))
+	a.Agent = service.NewAgent(t, "nomad", s, append([]string{
+		"--insecure", "--sync-period=1s", "--nomad-address=" + n.url, "--nomad-token-file=" + a.tokenFile, "--nomad-namespace=" + n.namespace,
+		"--sources-file=" + sources, "--state-dir=" + folder,
+	}, flags...)...)
+	a.Start()
+	a.AwaitReady()
 	return a
 }
 
@@ -320,70 +303,22 @@ func sourcesOf(t testing.TB, text string) string {
 	return file
 }
 
-func ready(a *agent) error { return process.OK(&adminClient, "http://"+a.admin+"/readyz") }
-
-func (a *agent) start() {
+// requests are how many requests to Nomad the agent has made, by a label.
+func (a *agent) requests(label string) map[string]float64 {
 	a.t.Helper()
-	var err error
-	a.Process, err = process.Start(a.command)
-	fatal.If(a.t, err)
-}
-
-// log is all that the agent has logged.
-func (a *agent) log() string {
-	a.t.Helper()
-	text, err := os.ReadFile(a.command.Log)
-	fatal.If(a.t, err)
-	return string(text)
-}
-
-// end is that of the test.
-func (a *agent) end() {
-	if a.Process == nil {
-		return
-	}
-	if err := a.Stop(); err != nil {
-		a.t.Error(err)
-	}
-	text := []byte(a.log())
-	if crash := process.Crash(text); crash != "" {
-		a.t.Errorf("the agent logged:\n%s", crash)
-	}
-	if a.t.Failed() {
-		a.t.Logf("log of the agent:\n%s", process.End(text))
-	}
-}
-
-func (a *agent) get(path string) []byte {
-	a.t.Helper()
-	response, err := adminClient.Get("http://" + a.admin + path)
-	fatal.If(a.t, err)
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	fatal.If(a.t, err)
-	return body
-}
-
-// metric is the sum of a metric by a label, "" for all.
-func (a *agent) metric(name, label string) map[string]float64 {
-	a.t.Helper()
-	parser := expfmt.NewTextParser(model.UTF8Validation)
-	families, err := parser.TextToMetricFamilies(strings.NewReader(string(a.get("/metrics"))))
-	fatal.If(a.t, err)
 	out := map[string]float64{}
-	for _, m := range families[name].GetMetric() {
-		out[valueOf(m, label)] += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+	for _, m := range a.Metrics()["setpoint_nomad_requests_total"].GetMetric() {
+		out[service.Label(m, label)] += m.GetCounter().GetValue()
 	}
 	return out
 }
 
-func valueOf(m *dto.Metric, label string) string {
-	for _, l := range m.GetLabel() {
-		if l.GetName() == label {
-			return l.GetValue()
-		}
-	}
-	return ""
+// page is a page of the admin address.
+func (a *agent) page(path string) []byte {
+	a.t.Helper()
+	_, text, err := a.Get(path)
+	fatal.If(a.t, err)
+	return text
 }
 
 // state is what the status page says of a group.
@@ -401,7 +336,7 @@ type state struct {
 func (a *agent) problem() string {
 	a.t.Helper()
 	var all struct{ Problem string }
-	fatal.If(a.t, json.Unmarshal(a.get("/status.json"), &all))
+	fatal.If(a.t, json.Unmarshal(a.page("/status.json"), &all))
 	return all.Problem
 }
 
@@ -409,7 +344,7 @@ func (a *agent) problem() string {
 func (a *agent) status(name string) (s state) {
 	a.t.Helper()
 	var all struct{ Objects []json.RawMessage }
-	fatal.If(a.t, json.Unmarshal(a.get("/status.json"), &all))
+	fatal.If(a.t, json.Unmarshal(a.page("/status.json"), &all))
 	for _, one := range all.Objects {
 		if strings.Contains(string(one), `"`+name+`"`) {
 			fatal.If(a.t, json.Unmarshal(one, &s))
@@ -443,35 +378,12 @@ func held(reason string) func(state) error {
 // awaitReconciles waits until the agent has had so many more.
 func (a *agent) awaitReconciles(more float64) {
 	a.t.Helper()
-	fatal.If(a.t, a.Await("ready", patience, func() error { return ready(a) }))
-	before := a.metric("setpoint_agent_reconciles_total", "")[""]
+	fatal.If(a.t, a.Await("ready", patience, a.Ready))
+	before := a.Metric("setpoint_agent_reconciles_total")
 	fatal.If(a.t, a.Await("in reconciles", patience, func() error {
-		if had := a.metric("setpoint_agent_reconciles_total", "")[""]; had < before+more {
+		if had := a.Metric("setpoint_agent_reconciles_total"); had < before+more {
 			return fmt.Errorf("it has had %v", had-before)
 		}
 		return nil
 	}))
-}
-
-// newPrometheus starts a Prometheus, and returns its URL.
-func newPrometheus(t testing.TB) string {
-	t.Helper()
-	if _, err := exec.LookPath("prometheus"); err != nil {
-		kit.Cannot(t, "there is no prometheus on PATH; scripts/prometheus.sh installs it")
-	}
-	own, err := process.Reserve(1)
-	fatal.If(t, err)
-	t.Cleanup(own.Release)
-	folder := t.TempDir()
-	config := filepath.Join(folder, "prometheus.yml")
-	fatal.If(t, os.WriteFile(config, nil, 0o600))
-	p, err := process.Start(process.Command{
-		Name: "prometheus", Program: "prometheus", Log: filepath.Join(folder, "log"),
-		Args: []string{"--config.file=" + config, "--storage.tsdb.path=" + filepath.Join(folder, "data"), "--web.listen-address=" + own.Address(0)},
-	})
-	fatal.If(t, err)
-	t.Cleanup(p.Kill)
-	address := "http://" + own.Address(0)
-	fatal.If(t, p.Await("ready", process.Patience, func() error { return process.OK(&adminClient, address+"/-/ready") }))
-	return address
 }

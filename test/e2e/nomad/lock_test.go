@@ -34,11 +34,11 @@ func TestTheLock(t *testing.T) {
 	}))
 	n.queue.Store(30)
 	n.await("web", 3)
-	if had := second.metric("setpoint_agent_reconciles_total", "")[""]; had > 0 {
+	if had := second.Metric("setpoint_agent_reconciles_total"); had > 0 {
 		t.Errorf("the second agent has reconciled %v times", had)
 	}
 	for one, want := range map[*agent]float64{first: 1, second: 0} {
-		if leads := one.metric("setpoint_agent_leading", "")[""]; leads != want {
+		if leads := one.Metric("setpoint_agent_leading"); leads != want {
 			t.Errorf("setpoint_agent_leading is %v, want %v", leads, want)
 		}
 	}
@@ -47,9 +47,9 @@ func TestTheLock(t *testing.T) {
 	began := time.Now()
 	n.await("web", 4)
 	t.Logf("the second agent followed a killed one after %s", time.Since(began).Round(100*time.Millisecond))
-	first.start()
+	first.Start()
 	fatal.If(t, first.Await("standing by", patience, func() error {
-		if err := ready(first); err != nil {
+		if err := first.Ready(); err != nil {
 			return err
 		}
 		if !strings.Contains(first.problem(), "stands by") {
@@ -57,8 +57,7 @@ func TestTheLock(t *testing.T) {
 		}
 		return nil
 	}))
-	fatal.If(t, second.Stop())
-	second.Process = nil
+	second.Stop()
 	n.queue.Store(50)
 	began = time.Now()
 	n.await("web", 5)
@@ -80,8 +79,8 @@ func TestDoctor(t *testing.T) {
 	a := startAgent(t, n, s)
 	doctor := func(want int, flags ...string) string {
 		t.Helper()
-		sources := slices.IndexFunc(a.command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--sources-file=") })
-		out, err := exec.Command(a.command.Program, append([]string{"doctor", a.command.Args[sources], "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--nomad-namespace=" + n.namespace, "--nomad-address=" + n.url}, flags...)...).CombinedOutput()
+		sources := slices.IndexFunc(a.Command.Args, func(arg string) bool { return strings.HasPrefix(arg, "--sources-file=") })
+		out, err := exec.Command(a.Command.Program, append([]string{"doctor", a.Command.Args[sources], "--cluster=test", "--server=" + s.GRPCAddr(), "--insecure", "--nomad-namespace=" + n.namespace, "--nomad-address=" + n.url}, flags...)...).CombinedOutput()
 		code := 0
 		var exit *exec.ExitError
 		if errors.As(err, &exit) {

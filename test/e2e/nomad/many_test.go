@@ -36,7 +36,7 @@ func TestManyGroups(t *testing.T) {
 		n.register(fmt.Sprintf("web-%03d", i), g)
 	}
 	a := startAgent(t, n, service.Start(t), "--sync-period="+period.String())
-	had := func() float64 { return a.metric("setpoint_agent_reconciles_total", "")[""] }
+	had := func() float64 { return a.Metric("setpoint_agent_reconciles_total") }
 	awaitAll := func(want float64) {
 		t.Helper()
 		fatal.If(t, a.Await("in reconciles", patience+3*period, func() error {
@@ -48,11 +48,11 @@ func TestManyGroups(t *testing.T) {
 		}))
 	}
 	awaitAll(groups)
-	before, began, from := a.metric("setpoint_nomad_requests_total", "call"), time.Now(), had()
+	before, began, from := a.requests("call"), time.Now(), had()
 	used, err := process.Processor(a.PID())
 	fatal.If(t, err)
 	awaitAll(from + 2*groups)
-	after, took := a.metric("setpoint_nomad_requests_total", "call"), time.Since(began)
+	after, took := a.requests("call"), time.Since(began)
 	now, err := process.Processor(a.PID())
 	fatal.If(t, err)
 	made := (had() - from) / groups
@@ -95,7 +95,7 @@ func TestManyGroups(t *testing.T) {
 	if most := max(3*period, 30*time.Second); took > most {
 		t.Errorf("all were scaled within %s, want %s", took, most)
 	}
-	if failed := a.metric("setpoint_nomad_requests_total", "status"); failed["429"] > 0 || failed["500"] > 0 {
+	if failed := a.requests("status"); failed["429"] > 0 || failed["500"] > 0 {
 		t.Errorf("requests came to %v", failed)
 	}
 }

@@ -59,7 +59,7 @@ func TestJobsThatStartJobs(t *testing.T) {
 			t.Errorf("%s was scaled after %s", name, took)
 		}
 	}
-	if problem := a.problem(); problem != "" || strings.Contains(a.log(), "objects are not watched") {
+	if problem := a.problem(); problem != "" || strings.Contains(a.Log(), "objects are not watched") {
 		t.Errorf("the agent has the problem %q", problem)
 	}
 }
@@ -191,7 +191,7 @@ func TestJobsThatDoNotRun(t *testing.T) {
 		_, _, err := n.client.Jobs().Deregister("large", purge, nil)
 		fatal.If(t, err)
 		fatal.If(t, a.Await("without the group", patience, func() error {
-			if strings.Contains(string(a.get("/status.json")), `"large.large"`) {
+			if strings.Contains(string(a.page("/status.json")), `"large.large"`) {
 				return errors.New("it is in the status")
 			}
 			return nil
@@ -227,7 +227,7 @@ func TestNomadComesAndGoes(t *testing.T) {
 	s.kill()
 	n.queue.Store(30)
 	time.Sleep(5 * time.Second)
-	if lines := strings.Count(a.log(), "not read"); lines > 3 {
+	if lines := strings.Count(a.Log(), "not read"); lines > 3 {
 		t.Errorf("for one cause it logged %d lines in 5 s", lines)
 	}
 	fatal.If(t, s.start())
@@ -282,7 +282,7 @@ func TestNomadComesAndGoes(t *testing.T) {
 	n.register("web", n.group("web", 2, byQueue))
 	n.await("web", 4)
 	fatal.If(t, a.Await("without the lost group", patience, func() error {
-		if strings.Contains(string(a.get("/status.json")), `"other-0.other-0"`) {
+		if strings.Contains(string(a.page("/status.json")), `"other-0.other-0"`) {
 			return errors.New("it is in the status")
 		}
 		return nil

@@ -5,7 +5,6 @@ package nomad
 import (
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,5 +237,3 @@ func TestMain(m *testing.M) {
 	}
 	os.Exit(code)
 }
-
-var adminClient = http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/setpoint-dev/setpoint/internal/fatal"
+	"github.com/setpoint-dev/setpoint/test/e2e/panels"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
 )
 
@@ -30,10 +31,10 @@ func TestTranslate(t *testing.T) {
 		}}}},
 	}
 	job := n.register("web", g)
-	a := startAgent(t, n, service.Start(t), "--sources-file="+sourcesOf(t, "sources: {prom: {prometheus: {url: "+newPrometheus(t)+"}}}"))
+	a := startAgent(t, n, service.Start(t), "--sources-file="+sourcesOf(t, "sources: {prom: {prometheus: {url: "+panels.Prometheus(t, nil)+"}}}"))
 	inspected, err := json.Marshal(map[string]any{"Job": job})
 	fatal.If(t, err)
-	translate := exec.Command(a.command.Program, "translate", "-")
+	translate := exec.Command(a.Command.Program, "translate", "-")
 	translate.Stdin = strings.NewReader(string(inspected))
 	block, err := translate.Output()
 	fatal.If(t, err)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/x509"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
@@ -113,7 +112,7 @@ func wants(replicas int) *setpointv1.RecommendRequest {
 // service, and returns the agent's admin address. Jobs are waiting, so that it scales.
 func startWebhookAgent(t *testing.T, p *service.Instance, folder, caFile, tokenFile, keys string) string {
 	t.Helper()
-	ports, err := process.Reserve(2)
+	ports, err := process.Reserve(1)
 	fatal.If(t, err)
 	t.Cleanup(ports.Release)
 	jobs := filepath.Join(folder, "jobs")
@@ -129,23 +128,9 @@ func startWebhookAgent(t *testing.T, p *service.Instance, folder, caFile, tokenF
 	})
 	fatal.If(t, err)
 	t.Cleanup(func() { _ = server.Stop() })
-	program, err := process.Build("setpoint-webhook", false)
-	fatal.If(t, err)
-	agent, err := process.Start(process.Command{
-		Name: "setpoint-webhook", Program: program, Log: filepath.Join(folder, "agent.log"),
-		Args: []string{
-			"agent", "--cluster=red", "--server=" + p.GRPCAddr(), "--tls-ca-file=" + caFile, "--token-file=" + tokenFile, "--list-every=1s",
-			"--webhook-url=http://" + ports.Address(0), "--webhook-key-file=" + keys, "--admin-address=" + ports.Address(1),
-		},
-	})
-	fatal.If(t, err)
-	t.Cleanup(func() {
-		_ = agent.Stop()
-		if t.Failed() {
-			t.Logf("log of the agent:\n%s", agent.Log())
-		}
-	})
-	client := &http.Client{Timeout: 10 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
-	fatal.If(t, agent.Await("healthy", process.Patience, func() error { return process.OK(client, "http://"+ports.Address(1)+"/healthz") }))
-	return ports.Address(1)
+	agent := service.NewAgent(t, "webhook", p, "--cluster=red", "--tls-ca-file="+caFile, "--token-file="+tokenFile, "--list-every=1s",
+		"--webhook-url=http://"+ports.Address(0), "--webhook-key-file="+keys)
+	agent.Start()
+	agent.AwaitReady()
+	return agent.Admin
 }

@@ -54,7 +54,6 @@ type Instance struct {
 	ports    *process.Ports
 	logName  string
 	conn     *grpc.ClientConn
-	client   *http.Client
 	process  *process.Process // nil: not started yet, killed or stopped
 	starting time.Duration
 }
@@ -111,7 +110,7 @@ func New(t testing.TB, settings Settings) *Instance {
 	log, err := os.CreateTemp(t.TempDir(), "setpoint-*.log")
 	fatal.If(t, err)
 	fatal.If(t, log.Close())
-	s := &Instance{Settings: settings, t: t, logName: log.Name(), client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}
+	s := &Instance{Settings: settings, t: t, logName: log.Name()}
 	s.ports, err = process.Reserve(3)
 	fatal.If(t, err)
 	t.Cleanup(s.ports.Release)
@@ -134,25 +133,22 @@ func (s *Instance) end() {
 		s.t.Error(err)
 	}
 	text := []byte(s.Log())
-	if crash := process.Crash(text); crash != "" {
-		s.t.Errorf("the service on %s logged:\n%s", s.GRPCAddr(), crash)
-	}
 	for line := range bytes.Lines(text) {
 		if !json.Valid(line) || line[0] != '{' {
 			s.t.Errorf("a line of the log is not a JSON object: %.300q", line)
 			break
 		}
 	}
-	if s.t.Failed() {
-		s.t.Logf("log of the service on %s:\n%s", s.GRPCAddr(), process.End(text))
-	}
+	checkLog(s.t, "the service on "+s.GRPCAddr(), text)
 }
 
 // Log returns all that it has logged.
-func (s *Instance) Log() string {
-	text, err := os.ReadFile(s.logName)
+func (s *Instance) Log() string { return logged(s.t, s.logName) }
+
+func logged(t testing.TB, file string) string {
+	text, err := os.ReadFile(file)
 	if err != nil {
-		s.t.Error(err)
+		t.Error(err)
 	}
 	return string(text)
 }
@@ -325,13 +321,13 @@ func (s *Instance) Ready() bool {
 }
 
 func (s *Instance) ready() (bool, error) {
-	code, _, err := s.get("/readyz")
+	code, _, err := get(s.AdminAddr(), "/readyz")
 	return code == http.StatusOK, err
 }
 
 // Metrics returns the metrics as text, "" if the service does not answer.
 func (s *Instance) Metrics() string {
-	_, body, _ := s.get("/metrics")
+	_, body, _ := get(s.AdminAddr(), "/metrics")
 	return string(body)
 }
 
@@ -351,15 +347,9 @@ func (s *Instance) Metric(name string) float64 {
 	return sum
 }
 
-// get requests a page of the admin address.
-func (s *Instance) get(path string) (code int, body []byte, err error) {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.AdminAddr()+path, nil)
-	if err != nil {
-		return 0, nil, err
-	}
-	response, err := s.client.Do(request)
+// get requests a page of an admin address.
+func get(address, path string) (code int, body []byte, err error) {
+	response, err := adminClient.Get("http://" + address + path)
 	if err != nil {
 		return 0, nil, err
 	}

@@ -108,7 +108,7 @@ fleet:
 		return err
 	})
 	w.queue.Store(0)
-	w.awaitReconciles(t, w.reconciles(t)+5, 0)
+	w.awaitReconciles(t, w.reconciles()+5, 0)
 	becomes("a silent member", 5, 5)
 	k.jobs.Store(80)
 	k.silent.Store(false)

@@ -47,7 +47,7 @@ networks:
 	load.use(t, much)
 	load.becomes(t, most)
 	// No agent is needed for the count to stay.
-	w.stopAgent()
+	w.agent.Stop()
 	deploy(keeps, "WEB_REPLICAS="+w.must(t, 1, "service", "inspect", "--format={{.Spec.Mode.Replicated.Replicas}}", "demo_web"))
 	if n := load.replicas(t); n != most {
 		t.Errorf("%d replicas after it was deployed with the count that there was", n)

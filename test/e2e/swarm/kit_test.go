@@ -6,7 +6,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,15 +30,12 @@ import (
 // world is a swarm with a service and an agent.
 type world struct {
 	*swarm
-	t       *testing.T
-	program string
-	serve   *service.Instance
-	ports   *process.Ports
-	gate    *gate
-	agent   *process.Process
-	lastLog string
-	// flags are the agent's own flags in this test, and period its --sync-period.
-	flags  []string
+	t     *testing.T
+	serve *service.Instance
+	ports *process.Ports // of the agent, for nodes
+	gate  *gate
+	agent *service.Agent
+	// period is the agent's --sync-period.
 	period string
 	// queue is what the agent's source reads, if it has one: below 0 it can't be read.
 	queue *atomic.Int64
@@ -69,30 +66,21 @@ func newWorld(t *testing.T, flags ...string) *world {
 // newWorldOf is newWorld with a service that is there.
 func newWorldOf(t *testing.T, serve *service.Instance, flags ...string) *world {
 	t.Helper()
-	w := &world{t: t, swarm: startSwarm(t), serve: serve, flags: flags, period: "1s"}
+	w := &world{t: t, swarm: startSwarm(t), serve: serve, period: "1s"}
 	for _, flag := range flags {
 		if period, ok := strings.CutPrefix(flag, "--sync-period="); ok {
 			w.period = period
 		}
 	}
 	var err error
-	w.program, err = service.Swarm()
-	fatal.If(t, err)
-	w.ports, err = process.Reserve(2)
+	w.ports, err = process.Reserve(1)
 	fatal.If(t, err)
 	t.Cleanup(w.ports.Release)
 	w.gate = newGate(t, w.socket(1), filepath.Join(w.folder, "gate.sock"))
-	w.lastLog = filepath.Join(t.TempDir(), "agent.log")
-	t.Cleanup(func() {
-		if w.agent != nil {
-			if err := w.agent.Stop(); err != nil {
-				t.Error(err)
-			}
-		}
-		if text, err := os.ReadFile(w.lastLog); t.Failed() && err == nil {
-			t.Logf("log of the agent:\n%s", process.End(text))
-		}
-	})
+	w.agent = service.NewAgent(t, "swarm", serve, slices.Concat([]string{
+		"--cluster=e2e", "--insecure", "--docker-host=unix://" + w.gate.path, "--nodes-address=" + w.ports.Address(0), "--sync-period=1s", "--usage-max-age=15s",
+		"--state-dir=" + w.folder,
+	}, flags, w.tlsOf("nodes-", 1))...)
 	w.startAgent()
 	for n := 1; n <= 2; n++ {
 		w.startNode(n)
@@ -110,31 +98,8 @@ func (w *world) tlsOf(prefix string, n int) []string {
 
 func (w *world) startAgent() {
 	w.t.Helper()
-	var err error
-	w.agent, err = process.Start(process.Command{
-		Name: "setpoint-swarm", Program: w.program, Log: w.lastLog,
-		Args: append([]string{
-			"agent", "--cluster=e2e", "--insecure", "--server=" + w.serve.GRPCAddr(), "--docker-host=unix://" + w.gate.path,
-			"--nodes-address=" + w.ports.Address(0), "--admin-address=" + w.ports.Address(1), "--sync-period=" + w.period, "--usage-max-age=15s",
-			"--state-dir=" + w.folder,
-		}, append(w.flags, w.tlsOf("nodes-", 1)...)...),
-	})
-	fatal.If(w.t, err)
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true}}
-	fatal.If(w.t, w.agent.Await("ready", patience, func() error { return process.OK(client, "http://"+w.ports.Address(1)+"/readyz") }))
-}
-
-// stopAgent ends it in order.
-func (w *world) stopAgent() {
-	w.t.Helper()
-	fatal.If(w.t, w.agent.Stop())
-	w.agent = nil
-}
-
-// killAgent ends it as a crash would.
-func (w *world) killAgent() {
-	w.agent.Kill()
-	w.agent = nil
+	w.agent.Start()
+	w.agent.AwaitReady()
 }
 
 // startNode starts the usage reporter of a node.
@@ -142,7 +107,7 @@ func (w *world) startNode(n int) {
 	w.t.Helper()
 	name := filepath.Join(w.t.TempDir(), fmt.Sprintf("node%d.log", n))
 	p, err := process.Start(process.Command{
-		Name: "setpoint-swarm", Program: w.program, Log: name,
+		Name: "setpoint-swarm", Program: w.agent.Command.Program, Log: name,
 		Args: append([]string{
 			"node", "--docker-host=unix://" + w.socket(n), "--agent-address=" + w.ports.Address(0), "--agent-tls-server-name=swarm-manager",
 			"--interval=" + w.period, "--admin-address=",
@@ -175,13 +140,12 @@ type object struct {
 
 // status is the agent's status of a service, by its command.
 func (w *world) status(name string) (*object, error) {
-	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/status.json")
+	_, text, err := w.agent.Get("/status.json")
 	if err != nil {
 		return nil, err
 	}
-	defer answer.Body.Close()
 	var s struct{ Objects []*object }
-	if err := json.NewDecoder(answer.Body).Decode(&s); err != nil {
+	if err := json.Unmarshal(text, &s); err != nil {
 		return nil, err
 	}
 	for _, o := range s.Objects {
@@ -337,23 +301,4 @@ func (g *gate) call(before bool, r *http.Request) {
 	if call != nil {
 		call(r)
 	}
-}
-
-// metric is a value of the agent's.
-func (w *world) metric(name string) (float64, error) {
-	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/metrics")
-	if err != nil {
-		return 0, err
-	}
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(text)) {
-		if value, ok := strings.CutPrefix(line, name+" "); ok {
-			return strconv.ParseFloat(strings.TrimSpace(value), 64)
-		}
-	}
-	return 0, fmt.Errorf("there is no %s", name)
 }

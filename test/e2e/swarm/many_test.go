@@ -11,7 +11,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,21 +36,21 @@ func TestManyServices(t *testing.T) {
 	queue, sources := newQueue(t)
 	queue.Store(20)
 	w := newWorld(t, "--sources-file="+sources, "--sync-period="+period.String())
-	w.stopAgent()
+	w.agent.Stop()
 	w.createMany(t, services)
 	w.startAgent()
-	had := w.reconciles(t)
+	had := w.reconciles()
 	w.awaitReconciles(t, had+float64(2*services), 2*period)
 	used, err := process.Processor(w.agent.PID())
 	fatal.If(t, err)
-	requests, began, had := w.requests(t), time.Now(), w.reconciles(t)
+	requests, began, had := w.requests(), time.Now(), w.reconciles()
 	w.awaitReconciles(t, had+float64(passes*services), passes*period)
-	took, made := time.Since(began), (w.reconciles(t)-had)/float64(services)
+	took, made := time.Since(began), (w.reconciles()-had)/float64(services)
 	now, err := process.Processor(w.agent.PID())
 	fatal.If(t, err)
 	resident, err := process.Resident(w.agent.PID())
 	fatal.If(t, err)
-	perPass, asked := (now-used).Seconds()/made, (w.requests(t)-requests)/made
+	perPass, asked := (now-used).Seconds()/made, (w.requests()-requests)/made
 	t.Logf("%d services of a real engine, without containers: %.2f s of a core a pass over all of them, which is %.1f %% of one core at a period of %s; %.0f requests to the engine a pass; %.1f passes in %s; %.0f MiB resident",
 		services, perPass, 100*perPass/period.Seconds(), period, asked, made, took.Round(100*time.Millisecond), float64(resident)/(1<<20))
 	if perPass > mostCore*period.Seconds() {
@@ -157,38 +156,16 @@ func (w *world) counting(count int) (int, error) {
 }
 
 // reconciles is how many the agent has had, and requests how many it has made to the engine.
-func (w *world) reconciles(t *testing.T) float64 { return w.sum(t, "setpoint_agent_reconciles_total") }
-func (w *world) requests(t *testing.T) float64 {
-	return w.sum(t, "setpoint_swarm_engine_requests_total")
-}
+func (w *world) reconciles() float64 { return w.agent.Metric("setpoint_agent_reconciles_total") }
 
-// sum is that of a metric over its labels.
-func (w *world) sum(t *testing.T, name string) (sum float64) {
-	t.Helper()
-	answer, err := (&http.Client{Timeout: time.Minute}).Get("http://" + w.ports.Address(1) + "/metrics")
-	fatal.If(t, err)
-	defer answer.Body.Close()
-	text, err := io.ReadAll(answer.Body)
-	fatal.If(t, err)
-	for line := range strings.Lines(string(text)) {
-		if rest, ok := strings.CutPrefix(line, name+"{"); ok {
-			_, value, _ := strings.Cut(rest, "} ")
-			var one float64
-			if _, err := fmt.Sscan(value, &one); err != nil {
-				t.Fatal(err)
-			}
-			sum += one
-		}
-	}
-	return sum
-}
+func (w *world) requests() float64 { return w.agent.Metric("setpoint_swarm_engine_requests_total") }
 
 var errReconciles = errors.New("it has not had so many reconciles")
 
 func (w *world) awaitReconciles(t *testing.T, want float64, usual time.Duration) {
 	t.Helper()
 	deadline := time.Now().Add(patience + usual)
-	for w.reconciles(t) < want {
+	for w.reconciles() < want {
 		if time.Now().After(deadline) {
 			t.Fatal(errReconciles)
 		}

@@ -87,8 +87,8 @@ func followsLoad(t *testing.T, w *world) {
 	s.use(t, idle)
 	// Tasks are on both nodes, and both report.
 	kit.Eventually(t, patience, "usage of both nodes", func() error {
-		if n, err := w.metric("setpoint_swarm_nodes_reporting"); err != nil || n != 2 {
-			return fmt.Errorf("%v nodes report, %w", n, err)
+		if n := w.agent.Metric("setpoint_swarm_nodes_reporting"); n != 2 {
+			return fmt.Errorf("%v nodes report", n)
 		}
 		o, err := w.status("web")
 		if err != nil || o.Error != "" || o.Decision == nil || len(o.Decision.Metrics) == 0 {
@@ -199,14 +199,13 @@ func failingHealthCheck(t *testing.T, w *world) {
 		return nil
 	})
 	// A few reconciles in which both tasks burn and none is ready.
-	before, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}")
-	fatal.If(t, err)
+	before := w.agent.Metric("setpoint_agent_reconciles_total", "outcome=unchanged")
 	kit.Eventually(t, patience, "reconciles", func() error {
 		if n := s.replicas(t); n != 2 {
 			t.Fatalf("%d replicas, though none of two was ready", n)
 		}
-		if now, err := w.metric("setpoint_agent_reconciles_total{outcome=\"unchanged\"}"); err != nil || now < before+5 {
-			return fmt.Errorf("%v reconciles, %w", now-before, err)
+		if now := w.agent.Metric("setpoint_agent_reconciles_total", "outcome=unchanged"); now < before+5 {
+			return fmt.Errorf("%v reconciles", now-before)
 		}
 		return nil
 	})
@@ -268,7 +267,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 		case <-time.After(patience):
 			t.Fatalf("%s: never reached", at.name)
 		}
-		w.killAgent()
+		w.agent.Kill()
 		w.gate.set(nil, nil)
 		close(released)
 		w.startAgent()
@@ -297,7 +296,7 @@ func killedAtEachStep(t *testing.T, w *world) {
 		t.Error("it does not ask")
 	}
 	w.gate.set(nil, nil)
-	w.killAgent()
+	w.agent.Kill()
 	fatal.If(t, syscall.Kill(w.serve.PID(), syscall.SIGCONT))
 	s.use(t, much)
 	w.startAgent()
