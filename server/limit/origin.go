@@ -8,9 +8,9 @@ import "sync/atomic"
 // Overload refuses a call before its caller is known, as soon as its headers are read; later,
 // refusing it would cost as much as serving it. A caller that retries at once, thousands of times
 // per second, would then take nearly every free place, though it may keep few of them once it is
-// known, and a caller with few calls would find none. So a few extra places are reserved for calls
-// of origins whose last caller has less than its share, and of those that hold none and of which
-// no caller is known.
+// known, and a caller with few calls would find none. So there are half as many places more for calls
+// of origins whose last caller has less than its share. Half of these are also for origins that hold
+// none and whose callers are unknown, which are all of one who connects anew for each call.
 type Origin struct {
 	// held counts the tickets that are not released.
 	held atomic.Int64
@@ -59,6 +59,7 @@ func (l *Limiter) mayRunOf(o *Origin, own int64) int64 {
 		if caller.running.Load()+caller.entering.Load()-own >= max(1, mayRun/callers) {
 			return mayRun
 		}
+		return mayRun + max(2, mayRun/2)
 	case o.held.Load() > own:
 		return mayRun
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // flooded runs calls of a caller with that many in flight, which retries each at once, on these
-// connections in turn, together with those of a caller with few calls, in flight on one connection.
+// connections in turn, or on a new one each without any, together with those of a caller with few calls, in flight on one connection.
 // The callers are known only some time after admission. It returns the results of the latter.
 func (s *simulated) flooded(inFlight, few int, d time.Duration, flood []*limit.Origin, seldom *limit.Origin) (refused, offered int) {
 	const again, toKnow, each = 10 * time.Millisecond, 200 * time.Microsecond, 20 * time.Millisecond
@@ -36,12 +36,17 @@ func (s *simulated) flooded(inFlight, few int, d time.Duration, flood []*limit.O
 		go func() {
 			time.Sleep(time.Duration(i) * again / time.Duration(inFlight))
 			for time.Now().Before(end) {
-				if !call("mallory", flood[i%len(flood)]) {
+				from := new(limit.Origin)
+				if len(flood) > 0 {
+					from = flood[i%len(flood)]
+				}
+				if !call("mallory", from) {
 					time.Sleep(again)
 				}
 			}
 		}()
 	}
+	call("honest", seldom)
 	time.Sleep(2 * time.Second) // until it is overload
 	var failed, all atomic.Int64
 	for range few {
@@ -90,7 +95,7 @@ func TestAFloodOfOneConnectionLeavesPlacesToOthers(t *testing.T) {
 // So it does on many connections, and to callers with several calls on one: whose connection it is is known from its
 // last call.
 func TestAFloodOfManyConnectionsLeavesPlacesToOthers(t *testing.T) {
-	for _, c := range []struct{ connections, few int }{{400, 1}, {1, 4}, {400, 4}} {
+	for _, c := range []struct{ connections, few int }{{400, 1}, {1, 4}, {400, 4}, {0, 1}, {0, 4}} {
 		inBubble(t, func(t *testing.T) {
 			refused, offered := newSimulated(t, nil).flooded(400, c.few, 20*time.Second, connections(c.connections), new(limit.Origin))
 			t.Logf("%d connections, %d calls at once: %d of %d calls refused", c.connections, c.few, refused, offered)
