@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/setpoint-dev/setpoint/internal/process"
@@ -59,12 +58,7 @@ func startNode(ctx context.Context, folder func() (string, error)) (*Redis, erro
 func (c *Cluster) join() error {
 	var nodes []redistest.Node
 	for _, n := range c.Nodes() {
-		port, err := strconv.Atoi(n.ports.Number(0))
-		bus, err2 := strconv.Atoi(n.ports.Number(1))
-		if err := errors.Join(err, err2); err != nil {
-			return err
-		}
-		nodes = append(nodes, redistest.Node{Client: n.Client, Port: port, BusPort: bus})
+		nodes = append(nodes, redistest.Node{Client: n.Client, Port: n.ports.Number(0), BusPort: n.ports.Number(1)})
 	}
 	return redistest.Join(nodes, len(c.Masters), len(c.Replicas)/len(c.Masters))
 }

@@ -114,7 +114,7 @@ func (c *Cluster) options() *redis.ClusterOptions {
 // Node is a server on loopback that becomes part of a cluster.
 type Node struct {
 	Client        *redis.Client
-	Port, BusPort int
+	Port, BusPort string
 }
 
 // formCluster starts the masters, then the replicas of the first, of the second and so
@@ -134,7 +134,7 @@ func formCluster(masters, replicasPerMaster int, cfg Config) ([]*instance, error
 	}
 	nodes := make([]Node, len(instances))
 	for i, in := range instances {
-		nodes[i] = Node{Client: redis.NewClient(in.options()), Port: in.port, BusPort: in.busPort}
+		nodes[i] = Node{Client: redis.NewClient(in.options()), Port: in.port(), BusPort: in.ports.Number(1)}
 		defer nodes[i].Client.Close()
 	}
 	if err := Join(nodes, masters, replicasPerMaster); err != nil {

@@ -21,7 +21,11 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/setpoint-dev/setpoint/internal/process"
 )
+
+const host = "127.0.0.1"
 
 const (
 	configName = "redis.conf"
@@ -47,9 +51,8 @@ type spec struct {
 // runs.
 type instance struct {
 	spec
-	dir     string
-	port    int
-	busPort int // of the cluster bus, 0 without
+	dir   string
+	ports *process.Ports // that of clients, and of a cluster's node that of the bus
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd // nil while it is not running; guarded by mu
@@ -79,13 +82,8 @@ func tryInstance(s spec) (*instance, error) {
 	if in.dir, err = os.MkdirTemp(g.dir, "server-"); err != nil {
 		return nil, err
 	}
-	if in.port, err = freePort(); err != nil {
+	if in.ports, err = process.Reserve(2); err != nil {
 		return nil, err
-	}
-	if s.cluster {
-		if in.busPort, err = freePort(); err != nil {
-			return nil, err
-		}
 	}
 	config := strings.Join(in.config(), "\n") + "\n"
 	if err := os.WriteFile(filepath.Join(in.dir, configName), []byte(config), 0o600); err != nil {
@@ -122,7 +120,9 @@ func removeAll(instances []*instance) {
 	}
 }
 
-func (in *instance) addr() string { return address(in.port) }
+func (in *instance) addr() string { return in.ports.Address(0) }
+
+func (in *instance) port() string { return in.ports.Number(0) }
 
 // config returns the lines of the configuration file.
 func (in *instance) config() []string {
@@ -139,7 +139,7 @@ func (in *instance) config() []string {
 			fmt.Sprintf("tls-cert-file %q", in.TLS.ServerCertFile),
 			fmt.Sprintf("tls-key-file %q", in.TLS.ServerKeyFile))
 	}
-	lines = append(lines, fmt.Sprint(port, " ", in.port))
+	lines = append(lines, port+" "+in.port())
 	password := in.Password
 	if in.sentinel {
 		password = in.SentinelPassword
@@ -156,7 +156,7 @@ func (in *instance) config() []string {
 		// A cluster's replicas refuse clients until they have received something.
 		"repl-ping-replica-period 1")
 	if in.cluster {
-		lines = append(lines, "cluster-enabled yes", fmt.Sprint("cluster-port ", in.busPort), "cluster-announce-ip "+host)
+		lines = append(lines, "cluster-enabled yes", "cluster-port "+in.ports.Number(1), "cluster-announce-ip "+host)
 		if in.TLS != nil {
 			lines = append(lines, "tls-cluster yes")
 		}
@@ -309,8 +309,8 @@ func (in *instance) stop() error {
 	if refused := redis.Error(nil); errors.As(client.Shutdown(ctx).Err(), &refused) {
 		return fmt.Errorf("SHUTDOWN of %s: %w", in.addr(), refused)
 	}
-	process := in.cmd.Process
-	late := time.AfterFunc(stopTimeout, func() { _ = process.Kill() })
+	running := in.cmd.Process
+	late := time.AfterFunc(stopTimeout, func() { _ = running.Kill() })
 	_ = in.cmd.Wait()
 	in.cmd = nil
 	if !late.Stop() {
@@ -380,6 +380,7 @@ func (in *instance) remove() {
 	in.kill()
 	// A child that was saving may still write; the guard removes what remains.
 	_ = os.RemoveAll(in.dir)
+	in.ports.Release()
 }
 
 // log returns the end of the log, from an offset in bytes on.

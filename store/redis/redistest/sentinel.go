@@ -111,7 +111,7 @@ func startReplicated(replicas int, cfg Config) ([]*instance, error) {
 	}
 	specs := make([]spec, replicas)
 	for i := range specs {
-		specs[i] = spec{Config: cfg, lines: []string{fmt.Sprint("replicaof ", host, " ", master.port)}}
+		specs[i] = spec{Config: cfg, lines: []string{"replicaof " + host + " " + master.port()}}
 	}
 	others, err := startAll(specs)
 	if err != nil {
@@ -144,7 +144,7 @@ func startSentinels(master *instance, replicas, sentinels int, cfg Config) ([]*i
 	specs := make([]spec, sentinels)
 	for i := range specs {
 		specs[i] = spec{Config: cfg, sentinel: true, lines: []string{
-			fmt.Sprintf("sentinel monitor %s %s %d %d", MasterName, host, master.port, sentinels/2+1),
+			fmt.Sprintf("sentinel monitor %s %s %s %d", MasterName, host, master.port(), sentinels/2+1),
 			"sentinel auth-user " + MasterName + " " + adminUser,
 			"sentinel auth-pass " + MasterName + " " + adminPassword,
 			fmt.Sprintf("sentinel down-after-milliseconds %s %d", MasterName, away(i).Milliseconds()),
