@@ -18,6 +18,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -181,22 +182,12 @@ func encode(t testing.TB, requests ...*setpointv1.RecommendRequest) [][]byte {
 type table [][]string
 
 func (rows table) String() string {
-	var widths []int
-	for _, row := range rows {
-		for i, cell := range row {
-			if i == len(widths) {
-				widths = append(widths, 0)
-			}
-			widths[i] = max(widths[i], len([]rune(cell)))
-		}
-	}
 	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	for _, row := range rows {
-		for i, cell := range row {
-			b.WriteString(cell + strings.Repeat(" ", widths[i]-len([]rune(cell))+2))
-		}
-		b.WriteString("\n")
+		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
+	_ = w.Flush()
 	return b.String()
 }
 
