@@ -20,6 +20,7 @@ import (
 
 	"github.com/hashicorp/nomad/api"
 
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/test/e2e/kit"
 	"github.com/setpoint-dev/setpoint/test/e2e/service"
@@ -321,16 +322,8 @@ func (a *agent) page(path string) []byte {
 	return text
 }
 
-// state is what the status page says of a group.
-type state struct {
-	Outcome, Error, Warning string
-	Hold                    *struct{ Reason, Message string }
-	Decision                *struct {
-		Current, Desired                   int32
-		Reason, Inactive, Adjusted, Notice string
-		Metrics                            []string
-	}
-}
+// state is the status of a group.
+type state = status.Object
 
 // problem is what the status page says of the agent as a whole, "": nothing.
 func (a *agent) problem() string {
@@ -340,17 +333,12 @@ func (a *agent) problem() string {
 	return all.Problem
 }
 
-// status is the status page's text about a group, "JOB.GROUP".
-func (a *agent) status(name string) (s state) {
-	a.t.Helper()
-	var all struct{ Objects []json.RawMessage }
-	fatal.If(a.t, json.Unmarshal(a.page("/status.json"), &all))
-	for _, one := range all.Objects {
-		if strings.Contains(string(one), `"`+name+`"`) {
-			fatal.If(a.t, json.Unmarshal(one, &s))
-		}
+// status is that of a group, "JOB.GROUP", empty if the agent does not know it.
+func (a *agent) status(name string) state {
+	if o, err := a.Object(name); err == nil {
+		return *o
 	}
-	return s
+	return state{}
 }
 
 // awaitState waits until the status of a group is as wanted.

@@ -4,6 +4,8 @@ package service
 
 import (
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"path/filepath"
 	"slices"
@@ -15,6 +17,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
+	"github.com/setpoint-dev/setpoint/clients/agent/status"
 	"github.com/setpoint-dev/setpoint/internal/fatal"
 	"github.com/setpoint-dev/setpoint/internal/process"
 )
@@ -101,6 +104,24 @@ func (a *Agent) Log() string { return logged(a.t, a.Command.Log) }
 // Get requests a page of the admin address.
 func (a *Agent) Get(path string) (code int, body []byte, err error) {
 	return get(a.Admin, path)
+}
+
+// Object returns the status of an object.
+func (a *Agent) Object(name string) (*status.Object, error) {
+	_, body, err := a.Get("/status.json")
+	if err != nil {
+		return nil, err
+	}
+	var all status.Status
+	if err := json.Unmarshal(body, &all); err != nil {
+		return nil, err
+	}
+	for _, o := range all.Objects {
+		if o.Name == name {
+			return o, nil
+		}
+	}
+	return nil, fmt.Errorf("the agent knows no %s", name)
 }
 
 // Metrics are the agent's, by name.

@@ -89,7 +89,7 @@ fleet:
 		t.Helper()
 		kit.Eventually(t, patience, what, func() error {
 			if n, m := s.replicas(t), k.has.Load(); n != swarm || m != cluster {
-				o, err := s.status(s.name)
+				o, err := s.agent.Object(s.name)
 				return fmt.Errorf("the Swarm has %d, the other %d; the agent says %+v, %v", n, m, o, err)
 			}
 			return nil
@@ -119,7 +119,7 @@ fleet:
 	typed("promote", fleet, "e2e")
 	k.jobs.Store(60)
 	becomes("promoted", 3, 3)
-	o, err := s.status(s.name)
+	o, err := s.agent.Object(s.name)
 	if err != nil || o.Decision == nil || !strings.Contains(o.Decision.Fleet, "of fleet "+fleet) {
 		t.Errorf("the agent says %+v, %v", o, err)
 	}

@@ -73,7 +73,7 @@ func tasksThatEnd(t *testing.T, w *world) {
 	says := func(want string) {
 		t.Helper()
 		kit.Eventually(t, patience, "the notice "+want, func() error {
-			o, err := s.status(s.name)
+			o, err := s.agent.Object(s.name)
 			if err == nil && (o.Decision == nil || !strings.Contains(o.Decision.Notice, want) || want == "" && o.Decision.Notice != "") {
 				err = fmt.Errorf("the agent says %+v", o.Decision)
 			}

@@ -124,38 +124,6 @@ func (w *world) startNode(n int) {
 	})
 }
 
-// object is a service in the agent's status.
-type object struct {
-	Name     string
-	Outcome  string
-	Error    string
-	Hold     *struct{ Reason, Message string }
-	Decision *struct {
-		Current, Desired int32
-		Metrics          []string
-		Adjusted, Fleet  string
-		Notice           string
-	}
-}
-
-// status is the agent's status of a service, by its command.
-func (w *world) status(name string) (*object, error) {
-	_, text, err := w.agent.Get("/status.json")
-	if err != nil {
-		return nil, err
-	}
-	var s struct{ Objects []*object }
-	if err := json.Unmarshal(text, &s); err != nil {
-		return nil, err
-	}
-	for _, o := range s.Objects {
-		if o.Name == name {
-			return o, nil
-		}
-	}
-	return nil, fmt.Errorf("the agent knows no %s", name)
-}
-
 // workload is a service of the swarm.
 type workload struct {
 	*world
@@ -240,7 +208,7 @@ func (s *workload) becomes(t *testing.T, n int) {
 	t.Helper()
 	kit.Eventually(t, patience, fmt.Sprintf("%d replicas of %s", n, s.name), func() error {
 		if got := s.replicas(t); got != n {
-			o, _ := s.status(s.name)
+			o, _ := s.agent.Object(s.name)
 			said, _ := json.Marshal(o)
 			return fmt.Errorf("there are %d; the agent says %s", got, said)
 		}

@@ -72,7 +72,7 @@ func (s *workload) watch(t *testing.T, n int) []change {
 			seen = append(seen, change{time.Now(), now})
 		}
 		if now != n {
-			o, _ := s.status(s.name)
+			o, _ := s.agent.Object(s.name)
 			return fmt.Errorf("there are %d; the agent says %+v", now, o)
 		}
 		return nil
@@ -90,7 +90,7 @@ func followsLoad(t *testing.T, w *world) {
 		if n := w.agent.Metric("setpoint_swarm_nodes_reporting"); n != 2 {
 			return fmt.Errorf("%v nodes report", n)
 		}
-		o, err := w.status("web")
+		o, err := w.agent.Object("web")
 		if err != nil || o.Error != "" || o.Decision == nil || len(o.Decision.Metrics) == 0 {
 			return fmt.Errorf("the agent says %+v, %w", o, err)
 		}
@@ -162,7 +162,7 @@ func wrongLabel(t *testing.T, w *world) {
 	wrong.use(t, much)
 	fine.use(t, much)
 	kit.Eventually(t, patience, "a hold", func() error {
-		o, err := w.status("wrong")
+		o, err := w.agent.Object("wrong")
 		if err != nil || o.Hold == nil || o.Hold.Reason != "InvalidLabel" || o.Hold.Message != "setpoint.mim: there is no such key; did you mean min?" {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
@@ -222,7 +222,7 @@ func failingHealthCheck(t *testing.T, w *world) {
 func (s *workload) decided(t *testing.T) {
 	t.Helper()
 	kit.Eventually(t, patience, "decision on "+s.name, func() error {
-		if o, err := s.status(s.name); err != nil || o.Decision == nil || o.Error != "" {
+		if o, err := s.agent.Object(s.name); err != nil || o.Decision == nil || o.Error != "" {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
 		return nil
@@ -307,14 +307,14 @@ func madeAgain(t *testing.T, w *world) {
 	s := w.create(t, "again", "burn:1", 4, "setpoint.min=4")
 	s.use(t, idle)
 	kit.Eventually(t, patience, "a decision", func() error {
-		if o, err := w.status("again"); err != nil || o.Decision == nil || o.Error != "" || o.Decision.Desired != 4 {
+		if o, err := w.agent.Object("again"); err != nil || o.Decision == nil || o.Error != "" || o.Decision.Desired != 4 {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
 		return nil
 	})
 	s.remove(t)
 	kit.Eventually(t, patience, "it to be forgotten", func() error {
-		if o, err := w.status("again"); err == nil {
+		if o, err := w.agent.Object("again"); err == nil {
 			return fmt.Errorf("%+v", o)
 		}
 		return nil
@@ -350,7 +350,7 @@ func serviceAway(t *testing.T, w *world) {
 	w.serve.Stop()
 	s.use(t, much)
 	kit.Eventually(t, patience, "a hold", func() error {
-		o, err := w.status("held")
+		o, err := w.agent.Object("held")
 		if err != nil || o.Hold == nil || o.Hold.Reason != "RecommenderUnavailable" {
 			return fmt.Errorf("%+v, %w", o, err)
 		}

@@ -51,7 +51,7 @@ func rollingUpdate(t *testing.T, w *world) {
 	s.roll(t, "held")
 	s.use(t, much)
 	kit.Eventually(t, patience, "a hold that says what the count would be", func() error {
-		o, err := s.status(s.name)
+		o, err := s.agent.Object(s.name)
 		if err != nil || o.Hold == nil || o.Hold.Reason != "Updating" || !strings.Contains(o.Hold.Message, "; it would be scaled from 3 to 5: ") {
 			return fmt.Errorf("%+v, %w", o, err)
 		}
