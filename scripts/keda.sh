@@ -4,8 +4,8 @@
 # is in the user's cache, as scripts/control-plane.sh has it.
 #
 # They are built of KEDA's module, with KEDA's go.mod, without what needs the clients of other
-# systems: of the scalers external, external-push, cpu and memory stay, of the sources of secrets
-# Kubernetes and Vault. That is a third of its packages. Nothing that stays is changed, except that
+# systems: of the scalers external, external-push, metrics-api, cpu and memory stay, of the sources of
+# secrets Kubernetes and Vault. That is a third of its packages. Nothing that stays is changed, except that
 # it names nothing that went.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -38,7 +38,7 @@ cp -r "$sources/config" "$folder"
 
 (
   cd "$sources/pkg"
-  find scalers -maxdepth 1 -name '*.go' ! -name external_scaler.go ! -name scaler.go ! -name cpu_memory_scaler.go -delete
+  find scalers -maxdepth 1 -name '*.go' ! -name external_scaler.go ! -name scaler.go ! -name cpu_memory_scaler.go ! -name metrics_api_scaler.go -delete
   rm -r scalers/{aws,azure,gcp,kafka,liiklus,openstack,splunk,sumologic}
   rm eventemitter/azure_event_grid_topic_handler.go \
     scaling/resolver/{aws_secretmanager,azure_keyvault,gcp_secretmanager}_handler.go
@@ -72,7 +72,7 @@ func NewGCPSecretManagerHandler(...any) cut { return cut{} }
 END
   # Of the switch of triggers, the cases of the scalers that stay.
   awk '/TRIGGERS-START/ { inside = 1 } /TRIGGERS-END/ { inside = 0 }
-    inside && /^\tcase / { keeps = /"(cpu|memory|external|external-push)"/ }
+    inside && /^\tcase / { keeps = /"(cpu|memory|external|external-push|metrics-api)"/ }
     inside && /^\tdefault:/ { keeps = 1 }
     !inside || keeps || /^\tswitch |^\t}|TRIGGERS/' scaling/scalers_builder.go >scaling/kept
   mv scaling/kept scaling/scalers_builder.go

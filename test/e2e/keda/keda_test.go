@@ -103,6 +103,7 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 	follows(0, 0)
 	follows(35, 4)
 
+	polls(t, c)
 	wrongSettings(t, c, log, example)
 
 	// While there is no recommendation the count stays, and the HPA says so.
@@ -118,6 +119,42 @@ func TestKEDAFollowsTheInstalledService(t *testing.T) {
 		return fmt.Sprint(hpa.Status.Conditions)
 	})
 	follows(35, 4)
+}
+
+// polls creates the ScaledObject of docs/guides/http-contracts.md, which follows the same target by the trigger metrics-api. Its operator
+// trusts every certificate: with the CA in --ca-dir it would for all triggers, also where wrongSettings leaves caCert out.
+func polls(t *testing.T, c *kubetest.Cluster) {
+	t.Helper()
+	_, example, _ := strings.Cut(file(t, "docs/guides/http-contracts.md"), "## KEDA's metrics-api")
+	_, example, _ = strings.Cut(example, "```yaml\n")
+	example, _, found := strings.Cut(example, "```")
+	if !found {
+		t.Fatal("the page lacks the example")
+	}
+	c.Apply(t, `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: shop}
+spec:
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: web, image: registry.example.com/web}]}
+---
+apiVersion: keda.sh/v1alpha1
+kind: TriggerAuthentication
+metadata: {name: metrics-api, namespace: shop}
+spec: {secretTargetRef: [{parameter: token, name: setpoint, key: token}]}
+---
+`+strings.NewReplacer("targets/web/", "targets/worker/", "{name: setpoint}", "{name: metrics-api}", "authMode: bearer", "authMode: bearer\n        unsafeSsl: \"true\"").Replace(example))
+	await(t, "the trigger metrics-api leads to 4 replicas", func() string {
+		d, err := c.Client().AppsV1().Deployments("shop").Get(t.Context(), "web", metav1.GetOptions{})
+		fatal.If(t, err)
+		if *d.Spec.Replicas != 4 {
+			return fmt.Sprintf("%d replicas", *d.Spec.Replicas)
+		}
+		return ""
+	})
 }
 
 // wrongSettings creates the example's objects with one setting wrong in each. Each workload has pods
