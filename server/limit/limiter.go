@@ -51,7 +51,7 @@ func (l *Limiter) Enter(t *Ticket, from *Origin) Refusal {
 		return l.refuse(reason, 0)
 	}
 	t.limiter, t.from, t.identity, t.voided, t.charged, t.paused = l, from, nil, false, false, 0
-	t.expected = from.enter(l.shedder.shedding.Load())
+	t.expected = from.enter(l.shedder.mayRun.Load() != noLimit)
 	t.units, t.running, t.identityUnits = 1, 1, 0
 	t.state.Store(entered)
 	if l.shedder.counted() {

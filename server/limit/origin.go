@@ -18,13 +18,13 @@ type Origin struct {
 	caller atomic.Pointer[identity]
 }
 
-// enter counts a ticket, and one of the caller that is expected where overload makes that matter.
-func (o *Origin) enter(overload bool) (expected *identity) {
+// enter counts a ticket, and one of the caller that is expected while the running calls are limited.
+func (o *Origin) enter(limited bool) (expected *identity) {
 	if o == nil {
 		return nil
 	}
 	o.held.Add(1)
-	if expected = o.caller.Load(); expected == nil || !overload {
+	if expected = o.caller.Load(); expected == nil || !limited {
 		return nil
 	}
 	expected.entering.Add(1)
@@ -51,11 +51,12 @@ func (t *Ticket) known(caller *identity) {
 // mayRunOf is the limit of running calls for another call of an origin, of whose tickets so many are the call's own.
 func (l *Limiter) mayRunOf(o *Origin, own int64) int64 {
 	mayRun := l.shedder.mayRun.Load()
-	switch {
-	case o == nil || mayRun == noLimit:
+	if o == nil || mayRun == noLimit {
 		return mayRun
-	case l.expects(o):
-		caller, callers := o.caller.Load(), max(2, l.identities.active.Load()) // another one wants its share, or the limit would not matter
+	}
+	switch caller := o.caller.Load(); {
+	case caller != nil:
+		callers := max(2, l.identities.active.Load()) // another one wants its share, or the limit would not matter
 		if caller.running.Load()+caller.entering.Load()-own >= max(1, mayRun/callers) {
 			return mayRun
 		}
@@ -65,7 +66,3 @@ func (l *Limiter) mayRunOf(o *Origin, own int64) int64 {
 	}
 	return mayRun + max(1, mayRun/4)
 }
-
-// expects reports whether an origin's next call is expected to be its last caller's: in overload, where tickets of such calls
-// are counted.
-func (l *Limiter) expects(o *Origin) bool { return o.caller.Load() != nil && l.shedder.shedding.Load() }

@@ -58,33 +58,47 @@ func tenantAttacks() []*attack {
 	}
 }
 
-// crowd asks for batches on many connections, again as soon as one is answered or refused.
+// crowd asks for batches, each caller on a connection of its own.
 func crowd(ctx context.Context, s *scene) error {
-	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
-	defer cancel()
 	batch := &setpointv1.BatchRecommendRequest{}
 	for i := range 50 {
 		batch.Requests = append(batch.Requests, requestFor(fmt.Sprint(mallorys, "t", i)))
 	}
-	var callers sync.WaitGroup
-	defer callers.Wait()
-	for range 400 {
+	return s.crowd(ctx, 400, 1, func(ctx context.Context, client setpointv1.RecommendationServiceClient, _ int) error {
+		_, err := client.BatchRecommend(ctx, batch)
+		s.sent(50, proto.Size(batch)/50)
+		return err
+	})
+}
+
+// crowd has so many of mallory's callers on each connection call, again as soon as one is answered or refused. i counts calls.
+func (s *scene) crowd(ctx context.Context, connections, each int, call func(_ context.Context, _ setpointv1.RecommendationServiceClient, i int) error) error {
+	ctx, cancel := context.WithTimeout(ctx, 15*time.Second)
+	defer cancel()
+	var (
+		callers sync.WaitGroup
+		calls   counter
+	)
+	for range connections {
 		conn, err := s.dial()
 		if err != nil {
 			return err
 		}
-		callers.Go(func() {
-			defer conn.Close()
-			client := setpointv1.NewRecommendationServiceClient(conn)
-			for ctx.Err() == nil {
-				_, err := client.BatchRecommend(s.as(ctx, "mallory"), batch)
-				s.sent(50, proto.Size(batch)/50)
-				if ctx.Err() == nil {
-					s.met.Add("batches " + codeOf(err))
+		defer conn.Close()
+		client := setpointv1.NewRecommendationServiceClient(conn)
+		for range each {
+			callers.Go(func() {
+				for ctx.Err() == nil {
+					calls.add(1)
+					err := call(s.as(ctx, "mallory"), client, int(calls.load()))
+					if ctx.Err() == nil {
+						s.met.Add(codeOf(err))
+					}
 				}
-			}
-		})
+			})
+		}
 	}
+	callers.Wait()
 	return nil
 }
 
