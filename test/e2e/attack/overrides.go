@@ -5,10 +5,12 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	goredis "github.com/redis/go-redis/v9"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
@@ -43,7 +45,68 @@ func overrideAttacks() []*attack {
 			{name: "full-list", short: true, bounds: work, run: belowAFullList},
 			{name: "new-clusters", short: true, bounds: bounds{processor: 20 * time.Second, limit: 40 * time.Second}, run: newClusters},
 		}},
+		{name: "cold-lists", about: "2,000 of one tenant's callers ask about 400 clusters with full lists, more than are cached", redis: true, prepare: asksWho("mallory", "victim"), steps: []step{
+			// What it keeps are cached lists, which are bounded.
+			{name: "many", bounds: bounds{processor: 2 * time.Minute, limit: 2 * time.Minute, keeps: 128}, run: coldLists},
+		}},
 	}
+}
+
+// coldClusters is how many clusters have the same list.
+const coldClusters = 400
+
+// coldLists fills one list, copies it in Redis, as its callers could make each, and asks about all in turn.
+func coldLists(ctx context.Context, s *scene) error {
+	conn, err := s.dial()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	client, full := setpointv1.NewOverrideServiceClient(conn), 0
+	for i := range 1000 + coldClusters - 1 { // by two, because one may have half
+		_, err := client.CreateOverride(s.as(ctx, []string{"mallory", "victim"}[i%2]), holding(fmt.Sprintf("clusters/cold-%03d/namespaces/n-%d/targets/t-%d", max(0, i-999), i%8, i%300), fmt.Sprint("o-", i)))
+		if err == nil {
+			full++
+		}
+	}
+	redis := goredis.NewClient(&goredis.Options{Addr: s.redis})
+	defer redis.Close()
+	s.met.AddAll("overrides each", full-coldClusters+1)
+	if err := copied(ctx, redis); err != nil {
+		return err
+	}
+	return s.crowd(ctx, 40, 50, func(ctx context.Context, client setpointv1.RecommendationServiceClient, i int) error {
+		r := requestFor(fmt.Sprintf("clusters/cold-%03d/namespaces/n-1/targets/t-1", i%coldClusters))
+		_, err := client.Recommend(ctx, r)
+		s.sent(1, proto.Size(r))
+		return err
+	})
+}
+
+// copied has the others' lists, which have one override each, be that of the first cluster.
+func copied(ctx context.Context, redis *goredis.Client) error {
+	const first = "cold-000"
+	keys, err := redis.Keys(ctx, "*vh:cold-*/-/-").Result()
+	if err != nil || len(keys) != coldClusters {
+		return fmt.Errorf("%d lists: %w", len(keys), err)
+	}
+	clusterOf := func(key string) string {
+		_, name, _ := strings.Cut(key, "vh:")
+		cluster, _, _ := strings.Cut(name, "/")
+		return cluster
+	}
+	key := keys[slices.IndexFunc(keys, func(key string) bool { return clusterOf(key) == first })]
+	list, err := redis.Get(ctx, key).Result()
+	if err != nil || !strings.Contains(list, "clusters/"+first+"/") {
+		return fmt.Errorf("%d bytes without the cluster's name: %w", len(list), err)
+	}
+	_, err = redis.Pipelined(ctx, func(p goredis.Pipeliner) error {
+		for _, key := range keys {
+			p.Set(ctx, key, strings.ReplaceAll(list, first, clusterOf(key)), time.Hour)
+		}
+		return nil
+	})
+	return err
 }
 
 // hidden turns the direction of writing around, clears a terminal's screen, and ends the line.
