@@ -53,7 +53,7 @@ func Main(root *cobra.Command) {
 
 // interrupted is the error of a command, or the signal that ended its context if that is why it failed.
 func interrupted(ctx context.Context, err error) error {
-	if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+	if ctx.Err() != nil && (errors.Is(err, context.Canceled) || status.Code(err) == codes.Canceled) {
 		return interruptedError{context.Cause(ctx)}
 	}
 	return err

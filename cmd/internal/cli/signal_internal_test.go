@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 )
 
 // A command that a signal ends says so, wherever it was, and its exit code is no answer; one that fails by itself says why.
@@ -20,7 +22,7 @@ func TestAnInterruptIsNamed(t *testing.T) {
 		t.Errorf("before a signal: %v", got)
 	}
 	cancel(signaled)
-	for err, want := range map[error]error{canceled: interruptedError{signaled}, wrong: wrong, nil: nil} {
+	for err, want := range map[error]error{canceled: interruptedError{signaled}, status.Error(codes.Canceled, "of a call"): interruptedError{signaled}, wrong: wrong, nil: nil} {
 		if got := interrupted(ctx, err); got != want {
 			t.Errorf("of %v: %v, want %v", err, got, want)
 		}
