@@ -207,7 +207,7 @@ func columns(t *testing.T, c *kubetest.Cluster) {
 		return rows
 	}
 	want := shown("hpa")
-	for i, more := range [][]string{{"DESIRED", "READY", "LIMITED"}, {"4", "True", "False"}} {
+	for i, more := range [][]string{{"DESIRED", "READY", "LIMITED", "SHADOW"}, {"4", "True", "False"}} {
 		want[i] = append(want[i], more...)
 	}
 	if asr, want := fmt.Sprint(shown("asr")), fmt.Sprint(want); asr != want {
