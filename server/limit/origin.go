@@ -10,7 +10,8 @@ import "sync/atomic"
 // per second, would then take nearly every free place, though it may keep few of them once it is
 // known, and a caller with few calls would find none. So there are half as many places more for calls
 // of origins whose last caller has less than its share. Half of these are also for origins that hold
-// none and whose callers are unknown, which are all of one who connects anew for each call.
+// none: of one who is unknown, as who connects anew for each call, and of one of several programs with
+// one identity, as those without credentials.
 type Origin struct {
 	// held counts the tickets that are not released.
 	held atomic.Int64
@@ -54,14 +55,13 @@ func (l *Limiter) mayRunOf(o *Origin, own int64) int64 {
 	if o == nil || mayRun == noLimit {
 		return mayRun
 	}
-	switch caller := o.caller.Load(); {
-	case caller != nil:
+	if caller := o.caller.Load(); caller != nil {
 		callers := max(2, l.identities.active.Load()) // another one wants its share, or the limit would not matter
-		if caller.running.Load()+caller.entering.Load()-own >= max(1, mayRun/callers) {
-			return mayRun
+		if caller.running.Load()+caller.entering.Load()-own < max(1, mayRun/callers) {
+			return mayRun + max(2, mayRun/2)
 		}
-		return mayRun + max(2, mayRun/2)
-	case o.held.Load() > own:
+	}
+	if o.held.Load() > own {
 		return mayRun
 	}
 	return mayRun + max(1, mayRun/4)

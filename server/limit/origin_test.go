@@ -12,6 +12,10 @@ import (
 // connections in turn, or on a new one each without any, together with those of a caller with few calls, in flight on one connection.
 // The callers are known only some time after admission. It returns the results of the latter.
 func (s *simulated) flooded(inFlight, few int, d time.Duration, flood []*limit.Origin, seldom *limit.Origin) (refused, offered int) {
+	return s.floodedBy("mallory", inFlight, few, d, flood, seldom)
+}
+
+func (s *simulated) floodedBy(flooder string, inFlight, few int, d time.Duration, flood []*limit.Origin, seldom *limit.Origin) (refused, offered int) {
 	const again, toKnow, each = 10 * time.Millisecond, 200 * time.Microsecond, 20 * time.Millisecond
 	call := func(caller string, from *limit.Origin) bool {
 		ticket := new(limit.Ticket)
@@ -40,7 +44,7 @@ func (s *simulated) flooded(inFlight, few int, d time.Duration, flood []*limit.O
 				if len(flood) > 0 {
 					from = flood[i%len(flood)]
 				}
-				if !call("mallory", from) {
+				if !call(flooder, from) {
 					time.Sleep(again)
 				}
 			}
@@ -104,6 +108,17 @@ func TestAFloodOfManyConnectionsLeavesPlacesToOthers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Programs that share an identity, or have none, are told apart by their connections.
+func TestAFloodLeavesPlacesToOthersOfItsIdentity(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		refused, offered := newSimulated(t, nil).floodedBy("honest", 400, 1, 20*time.Second, connections(1), new(limit.Origin))
+		t.Logf("%d of %d calls refused", refused, offered)
+		if refused > offered/20 {
+			t.Errorf("%d of %d calls of one who calls seldom were refused", refused, offered)
+		}
+	})
 }
 
 // The extra places are for connections that hold none, each gets one, and they are few.

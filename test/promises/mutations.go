@@ -198,7 +198,7 @@ var Mutations = []Mutation{
 	{"bytes of incomplete messages are bounded", "TestWithheldGiantsMakeWay", "server/unfinished/meter.go",
 		"if m.bytes <= m.options.Bytes ||", "if m.bytes >= 0 ||"},
 	{"under overload, a caller with few calls has its share", "TestAFloodOfManyConnectionsLeavesPlacesToOthers", "server/limit/origin.go",
-		"case caller != nil:", "case caller != nil && false:"},
+		"if caller := o.caller.Load(); caller != nil {", "if caller := o.caller.Load(); caller != nil && false {"},
 	{"under overload, stream messages wait", "TestAdmitQueued", "server/limit/limiter.go",
 		"for l.now() < end {", "for l.now() < end && false {"},
 	{"nothing is read from unknown callers", "TestNothingIsReadOfUnknownCallers", "server/admission/limited.go",
